@@ -44,15 +44,16 @@ typedef union hidet_value {
 /* Body of a parallel region: iterations [begin, end); returns a status. */
 typedef int32_t (*hidet_parallel_body)(hidet_ctx*, void* closure, int64_t begin, int64_t end);
 
-/* A CUDA kernel launch. `kernel` is the kernel's name in the program's code; args as cuLaunchKernel
- * takes them; a grid with a 0 is a no-op; cluster 0 0 0 means none. */
+/* A CUDA kernel launch. `kernel` is the kernel's name in the program's code, `index` its place in the
+ * module's list of kernels (the runtime keeps its handle there); args as cuLaunchKernel takes them; a
+ * grid with a 0 is a no-op; cluster 0 0 0 means none. */
 typedef struct hidet_cuda_launch {
   uint64_t size; /* sizeof(hidet_cuda_launch) when compiled: append only */
   const char* kernel;
   int64_t grid[3], block[3], cluster[3];
   int64_t shared_bytes; /* dynamic shared memory */
   void** args;
-  void** handle; /* a static slot of the caller where the runtime may keep the kernel's handle */
+  int32_t index;
 } hidet_cuda_launch;
 
 struct hidet_abi {
