@@ -1,0 +1,43 @@
+// primitives.h - the table of primitives: name, signature rule, C and CUDA text, least architecture.
+// Threading: a constant table; thread-safe.
+#pragma once
+#include <hidet/ir/expr.h>
+
+#include <optional>
+
+namespace hidet::ir {
+
+/// Where a primitive may be used.
+enum class PrimTarget : uint8_t { any, cpu, cuda };
+
+/// How the result type follows from the arguments.
+enum class PrimResult : uint8_t { same, boolean, none, i32, u32, f32, custom };
+
+/// One row. `c` and `cuda` are text with $0 $1 ... for arguments, $t for the C type of the result, $s
+/// for a type suffix of the first argument ("f", "" ...), $k0 ... for attrs; null: not available there.
+/// `elementwise`: applies lane by lane to vectors. `convergent`: all threads of a warp or block must reach it.
+struct Primitive {
+  const char* name;
+  int arity;              ///< -1: any
+  PrimTarget target;
+  PrimResult result;
+  const char* c;
+  const char* cuda;
+  int min_arch;           ///< e.g. 80, 90; 0: any
+  bool pure;              ///< no side effect: may be duplicated or dropped
+  bool elementwise;
+  bool convergent;
+  const char* doc;
+};
+
+/// The row called `name`, or null.
+const Primitive* find_primitive(const std::string& name);
+/// All rows (documentation, tests).
+const std::vector<Primitive>& all_primitives();
+
+// Math, all elementwise, any float dtype: exp exp2 log log2 log1p expm1 sqrt rsqrt tanh erf sigmoid sin cos
+// tan asin acos atan sinh cosh floor ceil round trunc abs isnan isinf isfinite fma pow fmod sign
+// Integers: abs popcount clz
+Expr call_math(const std::string& name, std::vector<Expr> args, SourceLoc loc = {});
+
+}  // namespace hidet::ir

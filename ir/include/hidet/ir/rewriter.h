@@ -1,0 +1,84 @@
+// rewriter.h - one type-erased rewriter: handlers are lambdas by node type, the default walk is derived.
+//   rewrite(body, [](Rewriter& self, const For& loop) -> Stmt { ...; return self.children(loop); })
+// A handler for an expression node returns Expr, for a statement node Stmt; it returns
+// self.children(node) to go on below, or the replacement (which is not visited again).
+// Expressions are memoised by identity: a handler must not depend on where it meets an expression,
+// unless built with Rewriter::no_memo.
+// Threading: one thread at a time.
+#pragma once
+#include <hidet/ir/stmt.h>
+
+#include <array>
+#include <unordered_map>
+
+namespace hidet::ir {
+
+class Rewriter {
+ public:
+  enum Memo { memo, no_memo };
+  explicit Rewriter(Memo m = memo) : memo_on_(m == memo) {}
+
+  template <class F>
+  void on(F handler) { add(std::move(handler), &F::operator()); }
+
+  Expr operator()(const Expr& e);
+  Stmt operator()(const Stmt& s);
+  std::vector<Expr> operator()(const std::vector<Expr>& list);
+
+  /// The node with its children rewritten.
+  template <class T>
+    requires std::is_base_of_v<ExprNode, T>
+  Expr children(const T& node) { return expr_children(node); }
+  template <class T>
+    requires std::is_base_of_v<StmtNode, T>
+  Stmt children(const T& node) { return stmt_children(node); }
+
+ private:
+  using Handler = std::function<Ref<Node>(Rewriter&, const Node&)>;
+  template <class F, class R, class T>
+  void add(F handler, R (F::*)(Rewriter&, const T&) const) {
+    handlers_[static_cast<size_t>(T::kKind)] = [h = std::move(handler)](Rewriter& self, const Node& n) {
+      return Ref<Node>(h(self, static_cast<const T&>(n)));
+    };
+  }
+  template <class F, class R, class T>
+  void add(F handler, R (F::*)(Rewriter&, const T&)) {
+    handlers_[static_cast<size_t>(T::kKind)] = [h = std::move(handler)](Rewriter& self, const Node& n) mutable {
+      return Ref<Node>(h(self, static_cast<const T&>(n)));
+    };
+  }
+  Expr expr_children(const ExprNode& node);
+  Stmt stmt_children(const StmtNode& node);
+
+  std::array<Handler, 64> handlers_;
+  std::unordered_map<const Node*, std::pair<Expr, Expr>> done_;  ///< keeps the key alive, too
+  bool memo_on_;
+};
+
+template <class... Handlers>
+Stmt rewrite(const Stmt& s, Handlers... handlers) {
+  Rewriter r;
+  (r.on(std::move(handlers)), ...);
+  return r(s);
+}
+template <class... Handlers>
+Expr rewrite(const Expr& e, Handlers... handlers) {
+  Rewriter r;
+  (r.on(std::move(handlers)), ...);
+  return r(e);
+}
+
+/// Replaces variables (by identity) by expressions.
+using Substitution = std::unordered_map<const Node*, Expr>;
+Expr substitute(const Expr& e, const Substitution& map);
+Stmt substitute(const Stmt& s, const Substitution& map);
+
+/// Calls `visit` for every node below and including `root`, parents first; shared nodes once.
+void visit_all(const Expr& root, const std::function<void(const Node&)>& visit);
+void visit_all(const Stmt& root, const std::function<void(const Node&)>& visit);
+
+/// Runs `work` on a thread with a large reserved stack (passes, printing and emission of deep
+/// expressions); exceptions pass through. Nested calls run in place.
+void with_large_stack(const std::function<void()>& work);
+
+}  // namespace hidet::ir
