@@ -1,0 +1,227 @@
+// node.cpp - the operations derived from the fields that each node declares: one table row a kind.
+#include <hidet/ir/node.h>
+#include <hidet/ir/stmt.h>
+#include <hidet/runtime/error.h>
+
+#include <bit>
+#include <cstring>
+#include <unordered_map>
+
+namespace hidet::ir {
+namespace {
+
+/// Corresponding variables of two sides that are compared.
+struct Pairing {
+  std::unordered_map<const Node*, const Node*> left, right;
+};
+
+bool equal_nodes(const Node* a, const Node* b, Pairing& vars);
+
+bool equal_vars(const Var* a, const Var* b, Pairing& vars) {
+  if (a == b && !vars.left.count(a) && !vars.right.count(b)) return true;
+  auto l = vars.left.find(a);
+  auto r = vars.right.find(b);
+  if (l != vars.left.end() || r != vars.right.end())
+    return l != vars.left.end() && r != vars.right.end() && l->second == b && r->second == a;
+  return false;
+}
+
+/// A variable that a node defines: pairs the two sides.
+bool pair_vars(const VarRef& a, const VarRef& b, Pairing& vars) {
+  if (!a || !b) return !a && !b;
+  if (!(a->type == b->type) || a->is_mutable != b->is_mutable) return false;
+  vars.left[a.get()] = b.get();
+  vars.right[b.get()] = a.get();
+  return true;
+}
+
+// --- equality of fields, by the field's type
+template <class T>
+bool equal_field(const T& a, const T& b, Pairing&) { return a == b; }
+bool equal_field(const double& a, const double& b, Pairing&) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+}
+bool equal_field(const Expr& a, const Expr& b, Pairing& v) { return equal_nodes(a.get(), b.get(), v); }
+bool equal_field(const Stmt& a, const Stmt& b, Pairing& v) { return equal_nodes(a.get(), b.get(), v); }
+bool equal_field(const VarRef& a, const VarRef& b, Pairing& v) { return pair_vars(a, b, v); }
+template <class T>
+  requires requires(const T& x) { x.get(); }
+bool equal_list(const std::vector<T>& a, const std::vector<T>& b, Pairing& v) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); i++)
+    if (!equal_field(a[i], b[i], v)) return false;
+  return true;
+}
+bool equal_field(const std::vector<Expr>& a, const std::vector<Expr>& b, Pairing& v) { return equal_list(a, b, v); }
+bool equal_field(const std::vector<Stmt>& a, const std::vector<Stmt>& b, Pairing& v) { return equal_list(a, b, v); }
+bool equal_field(const std::vector<VarRef>& a, const std::vector<VarRef>& b, Pairing& v) { return equal_list(a, b, v); }
+
+// --- children of fields
+using ExprVisit = std::function<void(const Expr&)>;
+using StmtVisit = std::function<void(const Stmt&)>;
+template <class T>
+void visit_field(const T&, const ExprVisit&, const StmtVisit&) {}
+void visit_field(const Expr& e, const ExprVisit& expr, const StmtVisit&) { if (e) expr(e); }
+void visit_field(const Stmt& s, const ExprVisit&, const StmtVisit& stmt) { if (s) stmt(s); }
+void visit_field(const VarRef& v, const ExprVisit& expr, const StmtVisit&) { if (v) expr(v); }
+void visit_field(const std::vector<Expr>& l, const ExprVisit& expr, const StmtVisit& s) { for (auto& e : l) visit_field(e, expr, s); }
+void visit_field(const std::vector<Stmt>& l, const ExprVisit& e, const StmtVisit& stmt) { for (auto& s : l) visit_field(s, e, stmt); }
+void visit_field(const std::vector<VarRef>& l, const ExprVisit& expr, const StmtVisit& s) { for (auto& v : l) visit_field(v, expr, s); }
+
+// --- mapping of fields; true where something changed
+template <class T>
+bool map_field(T&, const ChildMap&) { return false; }
+template <class T, class F>
+bool map_one(T& field, const F& f) {
+  if (!field || !f) return false;
+  T mapped = f(field);
+  if (same(mapped, field)) return false;
+  field = std::move(mapped);
+  return true;
+}
+bool map_field(Expr& e, const ChildMap& m) { return map_one(e, m.expr); }
+bool map_field(Stmt& s, const ChildMap& m) { return map_one(s, m.stmt); }
+bool map_field(VarRef& v, const ChildMap& m) {
+  if (!v || !m.expr) return false;
+  Expr mapped = m.expr(v);
+  if (same(mapped, v)) return false;
+  const Var* var = as<Var>(mapped);
+  if (!var) return false;  // a definition stays where its uses are replaced by a value
+  v = ref(*var);
+  return true;
+}
+template <class T>
+bool map_list(std::vector<T>& list, const ChildMap& m) {
+  bool changed = false;
+  for (T& x : list) changed |= map_field(x, m);
+  return changed;
+}
+bool map_field(std::vector<Expr>& l, const ChildMap& m) { return map_list(l, m); }
+bool map_field(std::vector<Stmt>& l, const ChildMap& m) { return map_list(l, m); }
+bool map_field(std::vector<VarRef>& l, const ChildMap& m) { return map_list(l, m); }
+
+// --- hash of fields
+void mix(size_t& h, size_t v) { h ^= v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2); }
+size_t hash_node(const Node* n);
+template <class T>
+void hash_field(size_t& h, const T& f) {
+  if constexpr (std::is_enum_v<T> || std::is_integral_v<T>) mix(h, static_cast<size_t>(f));
+}
+void hash_field(size_t& h, const std::string& s) { mix(h, std::hash<std::string>()(s)); }
+void hash_field(size_t& h, const double& d) { mix(h, std::bit_cast<uint64_t>(d)); }
+void hash_field(size_t& h, const Expr& e) { mix(h, hash_node(e.get())); }
+void hash_field(size_t& h, const Stmt& s) { mix(h, hash_node(s.get())); }
+void hash_field(size_t& h, const std::vector<Expr>& l) { for (auto& e : l) hash_field(h, e); }
+void hash_field(size_t& h, const std::vector<Stmt>& l) { for (auto& s : l) hash_field(h, s); }
+
+/// What one kind can do.
+struct NodeOps {
+  const char* name;
+  void (*visit)(const Node&, const ExprVisit&, const StmtVisit&);
+  Node* (*copy_mapped)(const Node&, const ChildMap&, bool* changed);
+  bool (*equal)(const Node&, const Node&, Pairing&);
+  size_t (*hash)(const Node&);
+  void (*destroy)(const Node&);
+};
+
+template <class T>
+constexpr NodeOps ops_of(const char* name) {
+  return {
+      name,
+      [](const Node& n, const ExprVisit& e, const StmtVisit& s) {
+        const T& node = static_cast<const T&>(n);
+        std::apply([&](auto... f) { (visit_field(node.*f, e, s), ...); }, T::fields());
+      },
+      [](const Node& n, const ChildMap& m, bool* changed) -> Node* {
+        T* copy = new T(static_cast<const T&>(n));
+        *changed = false;
+        std::apply([&](auto... f) { ((*changed |= map_field(copy->*f, m)), ...); }, T::fields());
+        return copy;
+      },
+      [](const Node& a, const Node& b, Pairing& v) {
+        const T &x = static_cast<const T&>(a), &y = static_cast<const T&>(b);
+        return std::apply([&](auto... f) { return (equal_field(x.*f, y.*f, v) && ...); }, T::fields());
+      },
+      [](const Node& n) {
+        const T& node = static_cast<const T&>(n);
+        size_t h = static_cast<size_t>(T::kKind);
+        std::apply([&](auto... f) { (hash_field(h, node.*f), ...); }, T::fields());
+        return h;
+      },
+      [](const Node& n) { delete &static_cast<const T&>(n); },
+  };
+}
+
+constexpr NodeOps kOps[] = {
+#define HIDET_NODE(name) ops_of<name>(#name),
+#include <hidet/ir/nodes.inc>
+#undef HIDET_NODE
+};
+const NodeOps& ops(Kind k) { return kOps[static_cast<size_t>(k)]; }
+bool is_expr(const Node& n) { return n.kind < Kind::Seq; }
+
+bool equal_nodes(const Node* a, const Node* b, Pairing& vars) {
+  if (!a || !b) return a == b;
+  if (a->kind != b->kind) return false;
+  if (a->kind == Kind::Var) return equal_vars(static_cast<const Var*>(a), static_cast<const Var*>(b), vars);
+  if (is_expr(*a) && !(static_cast<const ExprNode*>(a)->type == static_cast<const ExprNode*>(b)->type))
+    return false;
+  return ops(a->kind).equal(*a, *b, vars);
+}
+
+size_t hash_node(const Node* n) {
+  if (!n) return 0;
+  if (n->kind == Kind::Var) return 7;
+  return ops(n->kind).hash(*n);
+}
+
+}  // namespace
+
+const char* kind_name(Kind kind) { return ops(kind).name; }
+
+std::string SourceLoc::text() const {
+  if (!file) return "";
+  const char* slash = std::strrchr(file, '/');
+  return std::string(slash ? slash + 1 : file) + ":" + std::to_string(line);
+}
+
+namespace detail {
+void destroy(const Node* node) {
+  // Children whose count falls to zero while a node is deleted are queued, not deleted in place.
+  static thread_local std::vector<const Node*>* queue = nullptr;
+  if (queue) {
+    queue->push_back(node);
+    return;
+  }
+  std::vector<const Node*> pending{node};
+  queue = &pending;
+  while (!pending.empty()) {
+    const Node* next = pending.back();
+    pending.pop_back();
+    ops(next->kind).destroy(*next);
+  }
+  queue = nullptr;
+}
+}  // namespace detail
+
+bool equal(const Expr& a, const Expr& b) {
+  Pairing vars;
+  return equal_nodes(a.get(), b.get(), vars);
+}
+bool equal(const Stmt& a, const Stmt& b) {
+  Pairing vars;
+  return equal_nodes(a.get(), b.get(), vars);
+}
+size_t structural_hash(const Expr& e) { return hash_node(e.get()); }
+
+void for_each_child(const Node& node, const ExprVisit& expr, const StmtVisit& stmt) {
+  ops(node.kind).visit(node, expr, stmt);
+}
+
+Ref<Node> map_children(const Node& node, const ChildMap& map) {
+  bool changed = false;
+  Ref<Node> copy(ops(node.kind).copy_mapped(node, map, &changed));
+  return changed ? copy : Ref<Node>(&node);
+}
+
+}  // namespace hidet::ir

@@ -1,0 +1,150 @@
+// rewriter.cpp - the default walk of the rewriter, compiled once; substitution; the large stack.
+// Needs: nothing.  Threading: one thread at a time per Rewriter.
+#include <hidet/ir/rewriter.h>
+#include <hidet/runtime/error.h>
+
+#include <pthread.h>
+
+#include <exception>
+#include <unordered_set>
+
+namespace hidet::ir {
+
+Expr Rewriter::operator()(const Expr& e) {
+  if (!e) return e;
+  if (memo_on_)
+    if (auto it = done_.find(e.get()); it != done_.end()) return it->second.second;
+  const Handler& handler = handlers_[static_cast<size_t>(e->kind)];
+  Expr result;
+  if (handler) {
+    const Ref<Node> node = handler(*this, *e);
+    result = Expr(static_cast<const ExprNode*>(node.get()));
+  } else {
+    result = expr_children(*e);
+  }
+  if (memo_on_) done_.emplace(e.get(), std::pair(e, result));
+  return result;
+}
+
+Stmt Rewriter::operator()(const Stmt& s) {
+  if (!s) return s;
+  const Handler& handler = handlers_[static_cast<size_t>(s->kind)];
+  if (!handler) return stmt_children(*s);
+  const Ref<Node> node = handler(*this, *s);
+  return Stmt(static_cast<const StmtNode*>(node.get()));
+}
+
+std::vector<Expr> Rewriter::operator()(const std::vector<Expr>& list) {
+  std::vector<Expr> out;
+  out.reserve(list.size());
+  for (const Expr& e : list) out.push_back((*this)(e));
+  return out;
+}
+
+Expr Rewriter::expr_children(const ExprNode& node) {
+  const Ref<Node> mapped = map_children(node, {[this](const Expr& e) { return (*this)(e); },
+                                               [this](const Stmt& s) { return (*this)(s); }});
+  return Expr(static_cast<const ExprNode*>(mapped.get()));
+}
+
+Stmt Rewriter::stmt_children(const StmtNode& node) {
+  const Ref<Node> mapped = map_children(node, {[this](const Expr& e) { return (*this)(e); },
+                                               [this](const Stmt& s) { return (*this)(s); }});
+  if (const Seq* seq = as<Seq>(mapped)) {
+    // Keep sequences flat and drop what handlers removed (null).
+    bool flat = true;
+    for (const Stmt& s : seq->body) flat = flat && s && s->kind != Kind::Seq;
+    if (!flat) return make_seq(seq->body);
+  }
+  return Stmt(static_cast<const StmtNode*>(mapped.get()));
+}
+
+namespace {
+Rewriter substituting(const Substitution& map) {
+  Rewriter r;
+  r.on([&map](Rewriter&, const Var& v) -> Expr {
+    auto it = map.find(&v);
+    return it == map.end() ? Expr(&v) : it->second;
+  });
+  return r;
+}
+
+template <class Handle>
+void visit_shared(const Handle& root, const std::function<void(const Node&)>& visit) {
+  if (!root) return;
+  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> stack{root.get()};
+  while (!stack.empty()) {
+    const Node* node = stack.back();
+    stack.pop_back();
+    if (!seen.insert(node).second) continue;
+    visit(*node);
+    std::vector<const Node*> below;
+    for_each_child(*node, [&](const Expr& e) { below.push_back(e.get()); },
+                   [&](const Stmt& s) { below.push_back(s.get()); });
+    stack.insert(stack.end(), below.rbegin(), below.rend());
+  }
+}
+}  // namespace
+
+Expr substitute(const Expr& e, const Substitution& map) {
+  if (map.empty()) return e;
+  Rewriter r = substituting(map);
+  return r(e);
+}
+Stmt substitute(const Stmt& s, const Substitution& map) {
+  if (map.empty()) return s;
+  Rewriter r = substituting(map);
+  return r(s);
+}
+
+void visit_all(const Expr& root, const std::function<void(const Node&)>& visit) { visit_shared(root, visit); }
+void visit_all(const Stmt& root, const std::function<void(const Node&)>& visit) { visit_shared(root, visit); }
+
+Stmt make_seq(std::vector<Stmt> body) {
+  std::vector<Stmt> flat;
+  for (Stmt& s : body) {
+    if (!s) continue;
+    if (const Seq* seq = as<Seq>(s))
+      flat.insert(flat.end(), seq->body.begin(), seq->body.end());
+    else
+      flat.push_back(std::move(s));
+  }
+  if (flat.size() == 1) return flat[0];
+  return make_stmt<Seq>({}, std::move(flat));
+}
+
+namespace {
+thread_local bool on_large_stack = false;
+struct StackJob {
+  const std::function<void()>* work;
+  std::exception_ptr error;
+};
+void* run_stack_job(void* arg) {
+  auto* job = static_cast<StackJob*>(arg);
+  on_large_stack = true;
+  try {
+    (*job->work)();
+  } catch (...) {
+    job->error = std::current_exception();
+  }
+  return nullptr;
+}
+}  // namespace
+
+void with_large_stack(const std::function<void()>& work) {
+  if (on_large_stack) return work();
+  constexpr size_t kStackBytes = size_t{1} << 30;  // reserved, touched only as deep as it is used
+  pthread_attr_t attr;
+  pthread_attr_init(&attr);
+  pthread_attr_setstacksize(&attr, kStackBytes);
+  StackJob job{&work, nullptr};
+  pthread_t thread;
+  const int status = pthread_create(&thread, &attr, run_stack_job, &job);
+  pthread_attr_destroy(&attr);
+  HIDET_REQUIRE(status == 0, ErrorCode::memory, "", "no thread with a stack of 1 GiB could be started for the compiler's passes");
+  pthread_join(thread, nullptr);
+  if (job.error) std::rethrow_exception(job.error);
+}
+
+}  // namespace hidet::ir
