@@ -34,7 +34,7 @@ void set_log(LogCallback callback) {
   s.callback = std::move(callback);
 }
 
-void log(const std::string& message) {
+void log_note(const std::string& message) {
   State& s = state();
   std::lock_guard lock(s.mutex);
   send(s, message);

@@ -13,7 +13,7 @@ using LogCallback = std::function<void(const std::string& message)>;
 /// The callback must not log.
 void set_log(LogCallback callback);
 /// Sends one note.
-void log(const std::string& message);
+void log_note(const std::string& message);
 /// Sends the note for this cause the first time only in this process; true when it was sent.
 bool log_once(const std::string& cause, const std::string& message);
 
