@@ -15,8 +15,8 @@
 
 namespace hidet::runtime {
 
-/// GPU code for one target: "sm_80", "sm_90a" (cubin) or "ptx", "compute_80" (PTX text). Where only a
-/// verdict is wanted the bytes may be empty.
+/// GPU code for one target: "sm_80", "sm_90a" (cubin) or "ptx", "compute_80" (PTX text), plain or as a
+/// bundle (cuda_bundle.h). Where only a verdict is wanted the bytes may be empty.
 struct CudaImage {
   std::string target;
   std::span<const std::byte> bytes;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <hidet/runtime/cuda.h>
@@ -33,7 +34,7 @@ enum : int {
   kAttrSharedOptin = 97, kAttrPools = 115,
 };
 enum : int { kFuncStaticShared = 1, kFuncMaxDynamicShared = 8, kFuncNonPortableCluster = 14 };
-enum : int { kPoolReleaseThreshold = 4 };
+enum : int { kPoolReleaseThreshold = 4, kPoolReserved = 5, kPoolUsed = 7, kPoolUsedHigh = 8 };
 enum : int { kJitErrorLog = 5, kJitErrorLogSize = 6 };
 enum : unsigned { kStreamDefault = 0, kStreamNonBlocking = 1, kHostPortable = 1, kHostMapped = 2 };
 enum : int { kCaptureRelaxed = 2 };
@@ -79,6 +80,9 @@ struct DeviceState {
   CUctx_st* context = nullptr;
   std::once_flag pool_once;
   CUmemPoolHandle_st* pool = nullptr;
+  std::mutex sizes_mutex;                        // where the GPU has no pools: what was given out
+  std::unordered_map<DevicePtr, size_t> sizes;
+  size_t used = 0, used_high = 0;
 };
 
 /// Everything that opening the driver found: calls and GPUs, or the sentence that says why not.

@@ -1,12 +1,16 @@
 // module.cpp - loads the best image of a program on one GPU and launches its kernels.
 // Needs: a GPU. Leaves: a library that lives until the module is destroyed.
 // Threading: thread-safe; a kernel's handle is looked up once, a race finds the same handle twice.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <exception>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
+#include <hidet/runtime/cuda_bundle.h>
 #include <hidet/runtime/error.h>
 
 #include "src/cuda/cuda_module.h"
@@ -52,25 +56,23 @@ class Module final : public CudaModule {
       : state_(state), target_(std::move(target)), names_(std::move(names)), kernels_(names_.size()) {}
 
   ~Module() override {
-    if (library_) driver().cuLibraryUnload(library_);
+    for (CUlib_st* library : libraries_)
+      if (library) driver().cuLibraryUnload(library);
   }
 
   void load(const CudaImage& image) {
     bind(device());
-    char log[4096] = "";
-    const int keys[] = {kJitErrorLog, kJitErrorLogSize};
-    void* values[] = {log, reinterpret_cast<void*>(sizeof(log) - 1)};
-    // PTX is text: the driver reads it to the first NUL, which a mapped file does not have.
-    std::string text;
-    const void* code = image.bytes.data();
-    if (CudaTarget::parse(image.target).is_ptx) {
-      text.assign(reinterpret_cast<const char*>(image.bytes.data()), image.bytes.size());
-      code = text.c_str();
+    const std::vector<CudaBundlePart> parts = read_cuda_bundle(image.bytes);
+    const bool is_ptx = CudaTarget::parse(image.target).is_ptx;
+    libraries_.resize(parts.size(), nullptr);
+    for (size_t i = 0; i < parts.size(); ++i)
+      for (const std::string& name : parts[i].kernels) part_of_.emplace(name, i);
+    if (is_ptx) {
+      load_texts(parts);
+    } else {
+      for (size_t i = 0; i < parts.size(); ++i) libraries_[i] = load_part(parts[i].code.data());
     }
-    const int result = driver().cuLibraryLoadData(&library_, code, keys, values, 2, nullptr, nullptr, 0);
-    if (result != kOk)
-      fail(result, "cuLibraryLoadData", detail::concat("the code for ", target_, *log ? ": " : "", log));
-    connect_error_word();
+    for (CUlib_st* library : libraries_) connect_error_word(library);
   }
 
   void launch(CUstream_st* stream, const hidet_cuda_launch& launch) override {
@@ -105,8 +107,12 @@ class Module final : public CudaModule {
     bind(device());
     DevicePtr address = 0;
     size_t size = 0;
-    check(driver().cuLibraryGetGlobal(&address, &size, library_, name.c_str()), "cuLibraryGetGlobal",
-          "the variable " + name);
+    int result = kNotFound;
+    for (CUlib_st* library : libraries_) {
+      result = driver().cuLibraryGetGlobal(&address, &size, library, name.c_str());
+      if (result != kNotFound) break;
+    }
+    check(result, "cuLibraryGetGlobal", "the variable " + name);
     if (bytes) *bytes = size;
     return as_host(address);
   }
@@ -127,11 +133,54 @@ class Module final : public CudaModule {
     return by_name_[launch.kernel];
   }
 
+  CUlib_st* load_part(const void* code) {
+    char log[4096] = "";
+    const int keys[] = {kJitErrorLog, kJitErrorLogSize};
+    void* values[] = {log, reinterpret_cast<void*>(sizeof(log) - 1)};
+    CUlib_st* library = nullptr;
+    const int result = driver().cuLibraryLoadData(&library, code, keys, values, 2, nullptr, nullptr, 0);
+    if (result != kOk) fail(result, "cuLibraryLoadData", detail::concat("the code for ", target_, *log ? ": " : "", log));
+    return library;
+  }
+
+  // PTX takes tens of milliseconds a piece to compile, so the pieces are shared among threads.
+  void load_texts(const std::vector<CudaBundlePart>& parts) {
+    std::atomic<size_t> next{0};
+    std::mutex mutex;
+    std::exception_ptr failure;
+    auto work = [&] {
+      try {
+        bind(device());
+        for (size_t i = next++; i < parts.size(); i = next++) {
+          // The driver reads text to the first NUL, which a mapped file does not have.
+          const std::string text(reinterpret_cast<const char*>(parts[i].code.data()), parts[i].code.size());
+          libraries_[i] = load_part(text.c_str());
+        }
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        failure = std::current_exception();
+      }
+    };
+    std::vector<std::thread> helpers;
+    const size_t count = std::min<size_t>({parts.size(), std::thread::hardware_concurrency(), 8});
+    for (size_t i = 1; i < count; ++i) helpers.emplace_back(work);
+    work();
+    for (std::thread& helper : helpers) helper.join();
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  CUlib_st* library_of(const char* kernel) const {
+    const auto at = part_of_.find(kernel);
+    HIDET_REQUIRE(at != part_of_.end() || (part_of_.empty() && !libraries_.empty()), ErrorCode::device, kernel,
+                  "the code for ", target_, " has no such kernel");
+    return libraries_[at == part_of_.end() ? 0 : at->second];
+  }
+
   // The kernel's handle, allowed the shared memory and cluster of this launch.
   CUkern_st* prepared(Kernel& kernel, const hidet_cuda_launch& launch) {
     CUkern_st* handle = kernel.handle.load(std::memory_order_acquire);
     if (!handle) {
-      check(driver().cuLibraryGetKernel(&handle, library_, launch.kernel), "cuLibraryGetKernel",
+      check(driver().cuLibraryGetKernel(&handle, library_of(launch.kernel), launch.kernel), "cuLibraryGetKernel",
             detail::concat("kernel ", launch.kernel, " of the code for ", target_));
       kernel.handle.store(handle, std::memory_order_release);
     }
@@ -154,15 +203,17 @@ class Module final : public CudaModule {
   }
 
   // Host memory that kernels can write, its address put into the module's variable where it has one.
-  void connect_error_word() {
+  void connect_error_word(CUlib_st* library) {
     DevicePtr variable = 0;
     size_t bytes = 0;
-    const int result = driver().cuLibraryGetGlobal(&variable, &bytes, library_, kErrorWord);
+    const int result = driver().cuLibraryGetGlobal(&variable, &bytes, library, kErrorWord);
     if (result == kNotFound) return;
     check(result, "cuLibraryGetGlobal", kErrorWord);
     HIDET_REQUIRE(bytes == sizeof(void*), ErrorCode::bad_file, "", "the GPU code's ", kErrorWord, " is no pointer");
-    error_word_ = CudaPinned(sizeof(int32_t), device());
-    std::memset(error_word_.data(), 0, sizeof(int32_t));
+    if (!error_word_.data()) {
+      error_word_ = CudaPinned(sizeof(int32_t), device());
+      std::memset(error_word_.data(), 0, sizeof(int32_t));
+    }
     void* address = error_word_.device_address();
     HIDET_CU(cuMemcpyAsync, variable, as_device(&address), sizeof(address), nullptr);
     HIDET_CU(cuStreamSynchronize, nullptr);
@@ -172,7 +223,8 @@ class Module final : public CudaModule {
   std::string target_;
   std::vector<std::string> names_;
   std::vector<Kernel> kernels_;
-  CUlib_st* library_ = nullptr;
+  std::vector<CUlib_st*> libraries_;                // one for each piece of a bundle
+  std::unordered_map<std::string, size_t> part_of_;  // kernel -> place in libraries_; empty: one piece has all
   CudaPinned error_word_;
   std::mutex by_name_mutex_, attribute_mutex_;
   std::unordered_map<std::string, Kernel> by_name_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include <hidet/runtime/cuda_bundle.h>
 #include <hidet/runtime/error.h>
 
 #include "src/cuda/cuda_module.h"
@@ -72,13 +73,15 @@ bool fits(const CudaTarget& target, const CudaDeviceInfo& gpu) {
 // Fills what the name "ptx" leaves open from the text; the reason why it cannot run, or empty.
 std::string ptx_problem(const CudaImage& image, CudaTarget& target, const CudaDeviceInfo& gpu) {
   if (!image.bytes.empty()) {
-    const std::string_view named = ptx_directive(image.bytes, ".target");
+    const std::vector<CudaBundlePart> parts = read_cuda_bundle(image.bytes);
+    const std::span<const std::byte> text = parts.empty() ? image.bytes : parts[0].code;
+    const std::string_view named = ptx_directive(text, ".target");
     CudaTarget of_text;
     if (named.starts_with("sm_") && parse_arch(named.substr(3), of_text)) {
       target.arch = of_text.arch;
       target.variant = of_text.variant;
     }
-    const std::string_view version = ptx_directive(image.bytes, ".version");
+    const std::string_view version = ptx_directive(text, ".version");
     const int needed = cuda_of_ptx(version);
     if (needed > gpu.driver_version)
       return detail::concat("the driver (CUDA ", gpu.driver_version / 1000, ".", gpu.driver_version % 1000 / 10,
