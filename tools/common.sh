@@ -12,13 +12,18 @@ fail() {
   exit 1
 }
 
-# timed TITLE COMMAND...: runs the command and says how long it took; its failure is the caller's.
+# timed TITLE COMMAND...: runs the command, says how long it took and returns its status.
 timed() {
-  local title=$1 start=$SECONDS
+  local title=$1 start=$SECONDS status=0
   shift
   say "$title"
-  "$@"
-  say "$title: done in $((SECONDS - start)) s"
+  "$@" || status=$?
+  if ((status == 0)); then
+    say "$title: done in $((SECONDS - start)) s"
+  else
+    say "$title: FAILED with status $status after $((SECONDS - start)) s"
+  fi
+  return "$status"
 }
 
 # Prints the folder of a CUDA toolkit with NVRTC and its headers, or nothing.
@@ -63,7 +68,7 @@ fill_models() {
   mkdir -p "$out"
   for name in "$@"; do
     [[ -f $out/$name.done && $out/$name.done -nt $ROOT/tests/models/$name.json ]] && continue
-    "$(venv_python)" "$ROOT/tests/models/fill_weights.py" "$out" "$name"
+    "$(venv_python)" "$ROOT/tests/models/fill_weights.py" "$out" "$name" || return 1
     touch "$out/$name.done"
   done
 }
