@@ -12,17 +12,23 @@
 namespace hidet::ir {
 
 class ElementProxy;
+struct Located;
+
+/// Base of everything that records: makes the operators below visible to argument-dependent lookup.
+struct Recordable {};
 
 /// A mutable place that a Value read, and when.
 struct Read {
-  const Node* place;  ///< the Var of a mutable variable, pointer parameter or tensor
-  uint64_t stamp;     ///< the recorder's clock at the read
+  const Node* place;    ///< the Var of a mutable variable, pointer parameter or tensor
+  uint64_t stamp;       ///< the recorder's clock at the read
   SourceLoc loc;
+  bool writes = false;  ///< evaluating the value also stores there (a call, an atomic)
+  bool clash = false;   ///< two parts of the value touch the place and one of them stores
 };
 
 /// A recorded expression. Converts from C++ numbers (which take the other operand's dtype), DimExpr,
 /// and element proxies (a load). Never converts to bool: a recorded condition cannot steer C++.
-class Value {
+class Value : public Recordable {
  public:
   Value() = default;
   explicit Value(Expr e) : expr_(std::move(e)) {}
@@ -31,23 +37,22 @@ class Value {
   template <std::integral T>
   Value(T v) : expr_(immediate(static_cast<int64_t>(v), std::is_same_v<T, bool>)) {}
   template <std::floating_point T>
-  Value(T v) : expr_(float_immediate(static_cast<double>(v))) {}
+  Value(T v) : expr_(float_immediate(static_cast<double>(v), std::is_same_v<T, float>)) {}
 
   const Expr& expr() const { return expr_; }
   const Type& type() const { return expr_->type; }
   DType dtype() const { return expr_->type.dtype(); }
   const std::vector<Read>& reads() const { return reads_; }
-  explicit operator bool() const = delete;
 
   /// p[i]: the element behind a pointer, or of a rank-1 tensor. Assignable while a temporary.
-  ElementProxy operator[](const Value& index) const;
+  ElementProxy operator[](const Located& index) const;
   /// t(i, j): an element of a tensor. Assignable while a temporary.
-  template <class... Index>
-  ElementProxy operator()(const Index&... indices) const;
+  template <class... Rest>
+  ElementProxy operator()(const Located& first, const Rest&... rest) const;
 
  private:
   static Expr immediate(int64_t v, bool is_bool);
-  static Expr float_immediate(double v);
+  static Expr float_immediate(double v, bool single);
   Expr expr_;
   std::vector<Read> reads_;
 };
@@ -60,6 +65,7 @@ struct Located {
     requires std::convertible_to<const T&, Value>
   Located(const T& v, std::source_location at = std::source_location::current())
       : value(v), loc(at) {}
+  Located(Value v, SourceLoc at) : value(std::move(v)), loc(at) {}
 };
 
 /// What statements are recorded into; lang implements it. One current recorder a thread.
@@ -74,13 +80,16 @@ Recorder* current_recorder();
 Recorder* set_current_recorder(Recorder* recorder);
 
 /// a[i] or t(i, j): reads as a Value, writes by assignment while a temporary; neither copyable nor movable
-/// (so `auto x = a[i]` does not compile where it would be an alias: use let).
-class ElementProxy {
+/// (so `auto x = a[i]; x = e;` does not compile: use let). Stamped where it is written: a later use
+/// after a store is refused.
+class ElementProxy : public Recordable {
  public:
   ElementProxy(Value base, std::vector<Value> indices, SourceLoc loc);
   ElementProxy(const ElementProxy&) = delete;
   operator Value() const;
   Value value() const { return *this; }
+  /// Pointer to the element.
+  Value address() const;
   void operator=(const Located& v) &&;
   void operator=(const ElementProxy& v) &&;
   void operator+=(const Located& v) &&;
@@ -88,38 +97,42 @@ class ElementProxy {
   void operator*=(const Located& v) &&;
   void operator/=(const Located& v) &&;
   /// Elements of elements (pointer to pointer, tensor rows are not proxies).
-  ElementProxy operator[](const Value& index) const { return Value(*this)[index]; }
+  ElementProxy operator[](const Located& index) const;
 
  private:
   void store(const Value& v, SourceLoc loc) const;
   Value base_;
   std::vector<Value> indices_;
   SourceLoc loc_;
+  uint64_t stamp_ = 0;
 };
 
-template <class... Index>
-ElementProxy Value::operator()(const Index&... indices) const {
-  return ElementProxy(*this, std::vector<Value>{Value(indices)...}, SourceLoc());
+template <class... Rest>
+ElementProxy Value::operator()(const Located& first, const Rest&... rest) const {
+  return ElementProxy(*this, std::vector<Value>{first.value, Value(rest)...}, first.loc);
 }
+
+/// The variable that the memory behind a pointer or tensor expression belongs to.
+const Node* place_of(const Expr& base);
+/// `v` where a value of type `to` is stored, assigned or passed: constants take the type when they fit,
+/// integers convert, one value fills a vector. Else Error(usage) that says `what`.
+Expr coerce(const Value& v, const Type& to, const std::string& what, SourceLoc loc);
 
 /// Joins the reads of several values.
 std::vector<Read> join_reads(std::initializer_list<const Value*> values);
 
-/// What an operator takes: at least one side is a Value or converts to one as a class.
+/// What records: a class that converts to Value.
 template <class T>
-concept Recorded = std::is_class_v<std::remove_cvref_t<T>> && std::convertible_to<T, Value> &&
-                   !std::same_as<std::remove_cvref_t<T>, DimExpr>;
-template <class A, class B>
-concept RecordedPair = (Recorded<A> || Recorded<B>)&&std::convertible_to<A, Value>&& std::convertible_to<B, Value>;
+concept Recorded = std::is_base_of_v<Recordable, std::remove_cvref_t<T>> && std::convertible_to<T, Value>;
 
-Value binary(BinaryOp op, const Value& a, const Value& b);
-Value unary(UnaryOp op, const Value& a);
+Value binary(BinaryOp op, const Value& a, const Value& b, SourceLoc loc = {});
+Value unary(UnaryOp op, const Value& a, SourceLoc loc = {});
 
-#define HIDET_VALUE_OP(symbol, code)                      \
-  template <class A, class B>                             \
-    requires RecordedPair<const A&, const B&>             \
-  Value operator symbol(const A& a, const B& b) {         \
-    return binary(BinaryOp::code, Value(a), Value(b));    \
+// The right side is converted at the place of the expression, and so carries its line. `==` and `!=` take
+// two of them, because C++20 also tries them with the sides exchanged.
+#define HIDET_VALUE_OP(symbol, code)                           \
+  inline Value operator symbol(const Value& a, const Located& b) { \
+    return binary(BinaryOp::code, a, b.value, b.loc);          \
   }
 HIDET_VALUE_OP(+, add)
 HIDET_VALUE_OP(-, sub)
@@ -130,8 +143,6 @@ HIDET_VALUE_OP(<, lt)
 HIDET_VALUE_OP(<=, le)
 HIDET_VALUE_OP(>, gt)
 HIDET_VALUE_OP(>=, ge)
-HIDET_VALUE_OP(==, eq)
-HIDET_VALUE_OP(!=, ne)
 HIDET_VALUE_OP(&&, logical_and)
 HIDET_VALUE_OP(||, logical_or)
 HIDET_VALUE_OP(&, bit_and)
@@ -140,21 +151,20 @@ HIDET_VALUE_OP(^, bit_xor)
 HIDET_VALUE_OP(<<, shl)
 HIDET_VALUE_OP(>>, shr)
 #undef HIDET_VALUE_OP
+inline Value operator==(const Located& a, const Located& b) { return binary(BinaryOp::eq, a.value, b.value, b.loc); }
+inline Value operator!=(const Located& a, const Located& b) { return binary(BinaryOp::ne, a.value, b.value, b.loc); }
 
-template <Recorded A>
-Value operator-(const A& a) { return unary(UnaryOp::neg, Value(a)); }
-template <Recorded A>
-Value operator!(const A& a) { return unary(UnaryOp::logical_not, Value(a)); }
-template <Recorded A>
-Value operator~(const A& a) { return unary(UnaryOp::bit_not, Value(a)); }
+inline Value operator-(const Located& a) { return unary(UnaryOp::neg, a.value, a.loc); }
+inline Value operator!(const Located& a) { return unary(UnaryOp::logical_not, a.value, a.loc); }
+inline Value operator~(const Located& a) { return unary(UnaryOp::bit_not, a.value, a.loc); }
 
 /// cond ? a : b, evaluating only the side taken.
-Value select(const Value& cond, const Value& a, const Value& b);
+Value select(const Located& cond, const Located& a, const Located& b);
 /// Numeric conversion.
-Value cast(const Value& a, const Type& to);
-Value min(const Value& a, const Value& b);
-Value max(const Value& a, const Value& b);
-Value floordiv(const Value& a, const Value& b);
-Value floormod(const Value& a, const Value& b);
+Value cast(const Located& a, const Type& to);
+Value min(const Located& a, const Located& b);
+Value max(const Located& a, const Located& b);
+Value floordiv(const Located& a, const Located& b);
+Value floormod(const Located& a, const Located& b);
 
 }  // namespace hidet::ir
