@@ -104,7 +104,8 @@ function(hidet_program name)
   set_property(GLOBAL APPEND PROPERTY HIDET_PROGRAMS ${name})
 endfunction()
 
-# Tests find filled models through HIDET_TEST_MODELS (tools/test writes them) and NVRTC through HIDET_CUDA_ROOT.
+# Tests find filled models through HIDET_TEST_MODELS (tools/test writes them) and NVRTC through HIDET_CUDA_ROOT; what they
+# build is cached inside the build folder.
 function(hidet_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   find_package(GTest REQUIRED)
@@ -115,7 +116,7 @@ function(hidet_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
-  set(environment HIDET_TEST_MODELS=${CMAKE_SOURCE_DIR}/build/models)
+  set(environment HIDET_TEST_MODELS=${CMAKE_SOURCE_DIR}/build/models HIDET_CACHE_DIR=${CMAKE_BINARY_DIR}/cache)
   if(EXISTS ${CMAKE_SOURCE_DIR}/.cache/cuda/include/cuda_fp16.h)
     list(APPEND environment HIDET_CUDA_ROOT=${CMAKE_SOURCE_DIR}/.cache/cuda)
   endif()

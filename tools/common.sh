@@ -43,12 +43,12 @@ find_cuda() {
 # The Python that has numpy; setup made it.
 venv_python() { printf '%s\n' "$CACHE/venv/bin/python3"; }
 
-# What the programs under test need to find: NVRTC, and Python for scripts that are run by name.
+# What the programs under test need to find, and a build cache inside the clone.
 export_environment() {
   local cuda
   cuda=$(find_cuda)
   [[ -n $cuda ]] || fail "no NVRTC found; run tools/setup, which fetches it"
-  export HIDET_CUDA_ROOT=$cuda
+  export HIDET_CUDA_ROOT=$cuda HIDET_CACHE_DIR=$ROOT/build/cache
 }
 
 # configure FOLDER PRESET OPTION...: configures quietly; the log is shown when that fails.
