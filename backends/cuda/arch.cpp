@@ -21,21 +21,24 @@ std::string name_of(const CudaDeviceInfo& gpu) {
 }
 
 [[noreturn]] void refuse(const std::string& name) {
-  throw Error(ErrorCode::usage, fmt::format("'{}' is no CUDA target: write one of {}", name, fmt::join(cuda_targets(), ", ")));
+  throw Error(ErrorCode::usage, fmt::format("'{}' is no CUDA target: write one of {}", name,
+                                            fmt::join(cuda_targets(), ", ")));
 }
 
 }  // namespace
 
 const std::vector<std::string>& cuda_targets() {
-  static const std::vector<std::string> targets = {"sm_80",  "sm_86",   "sm_87",  "sm_89",   "sm_90", "sm_90a",
-                                                   "sm_100", "sm_100a", "sm_120", "sm_120a", "ptx",   "native"};
+  static const std::vector<std::string> targets = {"sm_80",  "sm_86",   "sm_87",  "sm_89",
+                                                   "sm_90",  "sm_90a",  "sm_100", "sm_100a",
+                                                   "sm_120", "sm_120a", "ptx",    "native"};
   return targets;
 }
 
 CudaArch CudaArch::parse(const std::string& name) {
   if (name == "native") {
     const std::string problem = cuda_problem();
-    HIDET_REQUIRE(problem.empty(), ErrorCode::device, "", "the CUDA target 'native' needs a GPU: ", problem);
+    HIDET_REQUIRE(problem.empty(), ErrorCode::device, "",
+                  "the CUDA target 'native' needs a GPU: ", problem);
     return parse(name_of(cuda_device_info(0)));
   }
   CudaArch target;
@@ -54,10 +57,12 @@ CudaArch CudaArch::parse(const std::string& name) {
   for (; at < digits.size() && at < 3 && std::isdigit(static_cast<unsigned char>(digits[at])); ++at)
     target.arch = target.arch * 10 + (digits[at] - '0');
   const std::string variant = digits.substr(at);
-  if (at < 2 || target.arch < kLeastArch || (!variant.empty() && variant != "a" && variant != "f")) refuse(name);
+  if (at < 2 || target.arch < kLeastArch || (!variant.empty() && variant != "a" && variant != "f"))
+    refuse(name);
   target.code = fmt::format("{}{}{}", target.is_ptx ? "compute_" : "sm_", target.arch, variant);
   target.name = target.code;
-  target.kernels = target.arch == kHopper && variant == "a" ? kHopper : std::min(target.arch, kPortableArch);
+  target.kernels =
+      target.arch == kHopper && variant == "a" ? kHopper : std::min(target.arch, kPortableArch);
   return target;
 }
 

@@ -37,8 +37,8 @@ struct Compiler {
 };
 
 Compiler choose_compiler(const std::string& wanted) {
-  HIDET_REQUIRE(wanted.empty() || wanted == "nvrtc" || wanted == "nvcc", ErrorCode::usage, "", "'", wanted,
-                "' is no CUDA compiler: write nvrtc or nvcc");
+  HIDET_REQUIRE(wanted.empty() || wanted == "nvrtc" || wanted == "nvcc", ErrorCode::usage, "", "'",
+                wanted, "' is no CUDA compiler: write nvrtc or nvcc");
   if (wanted != "nvcc") {
     const cuda::Found& found = cuda::nvrtc();
     if (found.problem.empty()) return {found.identity, found.headers, cuda::run_nvrtc};
@@ -52,7 +52,8 @@ Compiler choose_compiler(const std::string& wanted) {
 
 std::string first_lines(const std::string& text) {
   size_t end = 0;
-  for (int line = 0; line < kLogLines && end != text.npos; ++line) end = text.find('\n', end ? end + 1 : 0);
+  for (int line = 0; line < kLogLines && end != text.npos; ++line)
+    end = text.find('\n', end ? end + 1 : 0);
   std::string head = text.substr(0, end);
   while (!head.empty() && (head.back() == '\n' || head.back() == ' ')) head.pop_back();
   return head;
@@ -63,7 +64,9 @@ std::string keep_source(const CudaUnit& unit) {
   const char* keep = std::getenv("HIDET_KEEP");
   if (!keep || !*keep) return "";
   // A path names the folder; any other value only switches it on.
-  const fs::path folder = std::string(keep).find('/') != std::string::npos ? fs::path(keep) : fs::temp_directory_path() / "hidet-keep";
+  const fs::path folder = std::string(keep).find('/') != std::string::npos
+                              ? fs::path(keep)
+                              : fs::temp_directory_path() / "hidet-keep";
   std::string name = unit.name;
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-') c = '_';
@@ -72,19 +75,26 @@ std::string keep_source(const CudaUnit& unit) {
   const fs::path file = folder / (name.substr(0, 100) + ".cu");
   std::ofstream out(file, std::ios::binary);
   out << unit.source;
-  return out.flush().good() ? "; the text is in " + file.string() : "; the text could not be written to " + file.string();
+  return out.flush().good() ? "; the text is in " + file.string()
+                            : "; the text could not be written to " + file.string();
 }
 
-[[noreturn]] void refuse(const CudaUnit& unit, const CudaArch& arch, const Compiler& compiler, const std::string& log) {
+[[noreturn]] void refuse(const CudaUnit& unit, const CudaArch& arch, const Compiler& compiler,
+                         const std::string& log) {
   const bool needs_headers = unit.source.find("#include <cuda_") != std::string::npos;
   HIDET_REQUIRE(!needs_headers || !compiler.headers.empty(), ErrorCode::device, unit.name,
-                "the CUDA headers (cuda_fp16.h) were found neither beside NVRTC nor in HIDET_CUDA_ROOT, CUDA_HOME or /usr/local/cuda: "
-                "install the CUDA toolkit or the Python packages nvidia-cuda-runtime, nvidia-cuda-crt and nvidia-cuda-cccl");
-  throw Error(ErrorCode::internal, fmt::format("the CUDA compiler refuses the generated code for {}{}:\n{}", arch.name,
-                                               keep_source(unit), first_lines(log)), unit.name);
+                "the CUDA headers (cuda_fp16.h) were found neither beside NVRTC nor in "
+                "HIDET_CUDA_ROOT, CUDA_HOME or /usr/local/cuda: "
+                "install the CUDA toolkit or the Python packages nvidia-cuda-runtime, "
+                "nvidia-cuda-crt and nvidia-cuda-cccl");
+  throw Error(ErrorCode::internal,
+              fmt::format("the CUDA compiler refuses the generated code for {}{}:\n{}", arch.name,
+                          keep_source(unit), first_lines(log)),
+              unit.name);
 }
 
-CacheKey key_of(const CudaUnit& unit, const CudaArch& arch, const CudaOptions& options, const Compiler& compiler) {
+CacheKey key_of(const CudaUnit& unit, const CudaArch& arch, const CudaOptions& options,
+                const Compiler& compiler) {
   CacheKey key(arch.is_ptx ? "ptx" : "cubin", unit.name);
   key.add("compiler", compiler.identity).add("target", arch.code);
   key.add("options", fmt::format("{}", fmt::join(cuda::common_options(arch, options), " ")));
@@ -111,7 +121,8 @@ struct Batch {
   void compile_one(size_t unit) {
     Outcome outcome = compiler.run({units[unit], arch, options, cancelled});
     if (!outcome.ok) refuse(units[unit], arch, compiler, outcome.log);
-    if (options.use_cache) BuildCache::process().put(key_of(units[unit], arch, options, compiler), outcome.code);
+    if (options.use_cache)
+      BuildCache::process().put(key_of(units[unit], arch, options, compiler), outcome.code);
     code[unit] = std::move(outcome.code);
     std::lock_guard lock(mutex);
     reports[unit] = std::move(outcome.log);
@@ -143,7 +154,8 @@ struct Batch {
 void look_in_cache(Batch& batch) {
   for (size_t i = 0; i < batch.units.size(); ++i) {
     if (batch.options.use_cache)
-      if (auto found = BuildCache::process().get(key_of(batch.units[i], batch.arch, batch.options, batch.compiler))) {
+      if (auto found = BuildCache::process().get(
+              key_of(batch.units[i], batch.arch, batch.options, batch.compiler))) {
         batch.code[i] = std::move(*found);
         continue;
       }
@@ -200,11 +212,13 @@ void compile_open(Batch& batch) {
 namespace cuda {
 
 std::vector<std::string> common_options(const CudaArch& arch, const CudaOptions& options) {
-  std::vector<std::string> list = {"--gpu-architecture=" + arch.code, "--std=c++17", "--ptxas-options=-v"};
+  std::vector<std::string> list = {"--gpu-architecture=" + arch.code, "--std=c++17",
+                                   "--ptxas-options=-v"};
   if (options.fast_math) {
     list.push_back("--use_fast_math");
   } else {
-    for (const char* exact : {"--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"}) list.push_back(exact);
+    for (const char* exact : {"--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"})
+      list.push_back(exact);
   }
   if (options.line_info) list.push_back("--generate-line-info");
   return list;
@@ -212,7 +226,8 @@ std::vector<std::string> common_options(const CudaArch& arch, const CudaOptions&
 
 }  // namespace cuda
 
-std::vector<uint8_t> compile_cuda(std::span<const CudaUnit> units, const CudaOptions& options, CudaStats* stats) {
+std::vector<uint8_t> compile_cuda(std::span<const CudaUnit> units, const CudaOptions& options,
+                                  CudaStats* stats) {
   const auto start = std::chrono::steady_clock::now();
   const CudaArch arch = CudaArch::parse(options.target);
   const Compiler compiler = choose_compiler(options.compiler);
@@ -225,12 +240,14 @@ std::vector<uint8_t> compile_cuda(std::span<const CudaUnit> units, const CudaOpt
     stats->units = static_cast<int>(units.size());
     stats->compiled = static_cast<int>(batch.open.size());
     stats->cache_hits = stats->units - stats->compiled;
-    stats->compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    stats->compile_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     for (const std::string& report : batch.reports) stats->report += report;
   }
   if (units.size() == 1) return std::move(batch.code[0]);
   std::vector<runtime::CudaBundlePart> parts;
-  for (size_t i = 0; i < units.size(); ++i) parts.push_back({units[i].kernels, std::as_bytes(std::span(batch.code[i]))});
+  for (size_t i = 0; i < units.size(); ++i)
+    parts.push_back({units[i].kernels, std::as_bytes(std::span(batch.code[i]))});
   return runtime::write_cuda_bundle(parts);
 }
 

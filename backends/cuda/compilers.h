@@ -25,7 +25,7 @@ struct Outcome {
 
 /// A compiler that was found, or why it was not.
 struct Found {
-  std::string problem;   ///< empty when it is there
+  std::string problem;  ///< empty when it is there
   std::string path;
   std::string version;   ///< "13.0"
   std::string identity;  ///< for cache keys

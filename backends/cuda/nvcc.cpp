@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -35,8 +35,8 @@ class TempFolder {
  public:
   TempFolder() {
     std::string name = (fs::temp_directory_path() / "hidet-nvcc-XXXXXX").string();
-    HIDET_REQUIRE(mkdtemp(name.data()), ErrorCode::io, "", "no folder can be made in ", fs::temp_directory_path().string(), ": ",
-                  std::strerror(errno));
+    HIDET_REQUIRE(mkdtemp(name.data()), ErrorCode::io, "", "no folder can be made in ",
+                  fs::temp_directory_path().string(), ": ", std::strerror(errno));
     path_ = name;
   }
   ~TempFolder() {
@@ -90,7 +90,8 @@ int wait_for(pid_t child, const std::atomic<bool>& cancelled) {
 }
 
 // Exit status of a program run in `folder`, its output and errors in `folder`/log. No shell is involved.
-int run(std::vector<std::string> arguments, const fs::path& folder, const std::atomic<bool>& cancelled) {
+int run(std::vector<std::string> arguments, const fs::path& folder,
+        const std::atomic<bool>& cancelled) {
   std::vector<std::string> environment = child_environment(folder);
   const std::string log = (folder / "log").string();
   posix_spawn_file_actions_t actions;
@@ -104,11 +105,12 @@ int run(std::vector<std::string> arguments, const fs::path& folder, const std::a
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   posix_spawnattr_setpgroup(&attributes, 0);
   pid_t child = 0;
-  const int result = posix_spawn(&child, arguments[0].c_str(), &actions, &attributes, pointers(arguments).data(),
-                                 pointers(environment).data());
+  const int result = posix_spawn(&child, arguments[0].c_str(), &actions, &attributes,
+                                 pointers(arguments).data(), pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  HIDET_REQUIRE(result == 0, ErrorCode::device, "", arguments[0], " cannot be started: ", std::strerror(result));
+  HIDET_REQUIRE(result == 0, ErrorCode::device, "", arguments[0],
+                " cannot be started: ", std::strerror(result));
   return wait_for(child, cancelled);
 }
 
@@ -124,7 +126,8 @@ std::string version_of(const std::string& nvcc) {
   if (run({nvcc, "--version"}, folder.path(), never) == 0) {
     const std::string text = read_file(folder.path() / "log");
     const size_t at = text.find(", V");
-    if (at != text.npos) version = text.substr(at + 3, text.find_first_of(" \r\n", at + 3) - at - 3);
+    if (at != text.npos)
+      version = text.substr(at + 3, text.find_first_of(" \r\n", at + 3) - at - 3);
   }
   return known[nvcc] = version;
 }
@@ -135,11 +138,14 @@ Found nvcc() {
   Found found;
   found.path = find_nvcc();
   if (found.path.empty()) {
-    found.problem = "there is no nvcc in PATH, CUDA_HOME/bin or /usr/local/cuda/bin: install the CUDA toolkit, or name it in HIDET_NVCC";
+    found.problem =
+        "there is no nvcc in PATH, CUDA_HOME/bin or /usr/local/cuda/bin: install the CUDA toolkit, "
+        "or name it in HIDET_NVCC";
     return found;
   }
   found.version = version_of(found.path);
-  if (found.version.empty()) found.problem = found.path + " does not answer to --version: it is no nvcc";
+  if (found.version.empty())
+    found.problem = found.path + " does not answer to --version: it is no nvcc";
   found.identity = "nvcc " + found.version;
   found.headers = find_headers("");
   return found;
@@ -152,10 +158,13 @@ Outcome run_nvcc(const Job& job) {
   {
     std::ofstream out(folder.path() / "kernels.cu", std::ios::binary);
     out << job.unit.source;
-    HIDET_REQUIRE(out.flush().good(), ErrorCode::io, "", "the CUDA text cannot be written to ", folder.path().string());
+    HIDET_REQUIRE(out.flush().good(), ErrorCode::io, "", "the CUDA text cannot be written to ",
+                  folder.path().string());
   }
-  std::vector<std::string> arguments = {program, job.arch.is_ptx ? "-ptx" : "-cubin", "-o", result, "kernels.cu"};
-  for (std::string& option : common_options(job.arch, job.options)) arguments.push_back(std::move(option));
+  std::vector<std::string> arguments = {program, job.arch.is_ptx ? "-ptx" : "-cubin", "-o", result,
+                                        "kernels.cu"};
+  for (std::string& option : common_options(job.arch, job.options))
+    arguments.push_back(std::move(option));
   const int status = run(arguments, folder.path(), job.cancelled);
   Outcome outcome;
   outcome.log = read_file(folder.path() / "log");

@@ -24,7 +24,8 @@ using Program = _nvrtcProgram*;
 struct Calls {
   int (*nvrtcVersion)(int*, int*) = nullptr;
   const char* (*nvrtcGetErrorString)(int) = nullptr;
-  int (*nvrtcCreateProgram)(Program*, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*nvrtcCreateProgram)(Program*, const char*, const char*, int, const char* const*,
+                            const char* const*) = nullptr;
   int (*nvrtcDestroyProgram)(Program*) = nullptr;
   int (*nvrtcCompileProgram)(Program, int, const char* const*) = nullptr;
   int (*nvrtcGetProgramLogSize)(Program, size_t*) = nullptr;
@@ -48,10 +49,11 @@ bool resolve(void* library, const char* name, Call& call) {
 
 bool resolve_all(void* library, Calls& c) {
 #define HIDET_NVRTC(name) resolve(library, #name, c.name)
-  return HIDET_NVRTC(nvrtcVersion) && HIDET_NVRTC(nvrtcGetErrorString) && HIDET_NVRTC(nvrtcCreateProgram) &&
-         HIDET_NVRTC(nvrtcDestroyProgram) && HIDET_NVRTC(nvrtcCompileProgram) && HIDET_NVRTC(nvrtcGetProgramLogSize) &&
-         HIDET_NVRTC(nvrtcGetProgramLog) && HIDET_NVRTC(nvrtcGetCUBINSize) && HIDET_NVRTC(nvrtcGetCUBIN) &&
-         HIDET_NVRTC(nvrtcGetPTXSize) && HIDET_NVRTC(nvrtcGetPTX);
+  return HIDET_NVRTC(nvrtcVersion) && HIDET_NVRTC(nvrtcGetErrorString) &&
+         HIDET_NVRTC(nvrtcCreateProgram) && HIDET_NVRTC(nvrtcDestroyProgram) &&
+         HIDET_NVRTC(nvrtcCompileProgram) && HIDET_NVRTC(nvrtcGetProgramLogSize) &&
+         HIDET_NVRTC(nvrtcGetProgramLog) && HIDET_NVRTC(nvrtcGetCUBINSize) &&
+         HIDET_NVRTC(nvrtcGetCUBIN) && HIDET_NVRTC(nvrtcGetPTXSize) && HIDET_NVRTC(nvrtcGetPTX);
 #undef HIDET_NVRTC
 }
 
@@ -75,8 +77,9 @@ void describe(Library& library, const std::string& name) {
   found.version = fmt::format("{}.{}", major, minor);
   found.headers = find_headers(found.path);
   // Sizes tell builds of one version apart; paths would make the key differ between machines.
-  found.identity = fmt::format("nvrtc {} ({} bytes, headers {})", found.version, size_of(found.path),
-                               found.headers.empty() ? "none" : size_of(found.headers + "/cuda_fp16.h"));
+  found.identity =
+      fmt::format("nvrtc {} ({} bytes, headers {})", found.version, size_of(found.path),
+                  found.headers.empty() ? "none" : size_of(found.headers + "/cuda_fp16.h"));
 }
 
 Library open_nvrtc() {
@@ -95,14 +98,17 @@ Library open_nvrtc() {
     }
     why = name + " lacks entry points of CUDA 12";
   }
-  library.found.problem = fmt::format("NVRTC cannot be opened (looked for {}; {}): install the CUDA toolkit or the Python package nvidia-cuda-nvrtc, "
-                                      "and name its folder in HIDET_CUDA_ROOT",
-                                      fmt::join(candidates, ", "), why);
+  library.found.problem = fmt::format(
+      "NVRTC cannot be opened (looked for {}; {}): install the CUDA toolkit or the Python package "
+      "nvidia-cuda-nvrtc, "
+      "and name its folder in HIDET_CUDA_ROOT",
+      fmt::join(candidates, ", "), why);
   return library;
 }
 
 const Library& library() {
-  static const Library* opened = new Library(open_nvrtc());  // kept to the end: other threads may compile
+  static const Library* opened =
+      new Library(open_nvrtc());  // kept to the end: other threads may compile
   return *opened;
 }
 
@@ -141,8 +147,10 @@ Outcome run_nvrtc(const Job& job) {
   for (const std::string& option : options) arguments.push_back(option.c_str());
   Program program = nullptr;
   // One name for all: the file's name gets into the code.
-  int result = calls.nvrtcCreateProgram(&program, job.unit.source.c_str(), "kernels.cu", 0, nullptr, nullptr);
-  HIDET_REQUIRE(result == 0, ErrorCode::device, job.unit.name, "NVRTC does not start: ", calls.nvrtcGetErrorString(result));
+  int result = calls.nvrtcCreateProgram(&program, job.unit.source.c_str(), "kernels.cu", 0, nullptr,
+                                        nullptr);
+  HIDET_REQUIRE(result == 0, ErrorCode::device, job.unit.name,
+                "NVRTC does not start: ", calls.nvrtcGetErrorString(result));
   const auto destroy = [&](Program* p) { calls.nvrtcDestroyProgram(p); };
   std::unique_ptr<Program, decltype(destroy)> guard(&program, destroy);
   result = calls.nvrtcCompileProgram(program, static_cast<int>(arguments.size()), arguments.data());

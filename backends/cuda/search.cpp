@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kUsual = "/usr/local/cuda";
 // Newest first: a later NVRTC knows more GPUs.
-constexpr const char* kNvrtcNames[] = {"libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+constexpr const char* kNvrtcNames[] = {"libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12",
+                                       "libnvrtc.so"};
 constexpr const char* kLibraryFolders[] = {"lib", "lib64", "targets/x86_64-linux/lib"};
 
 std::string variable(const char* name) {
@@ -41,7 +42,8 @@ void add_root(std::vector<std::string>& roots, const fs::path& root) {
   for (const fs::path& package : packages) {
     std::vector<std::string> found;
     for (const auto& entry : fs::directory_iterator(package, error)) found.push_back(entry.path());
-    std::sort(found.rbegin(), found.rend());  // cu13 before cu12; the order does not depend on the file system
+    std::sort(found.rbegin(),
+              found.rend());  // cu13 before cu12; the order does not depend on the file system
     roots.insert(roots.end(), found.begin(), found.end());
   }
 }
@@ -59,7 +61,9 @@ std::vector<std::string> toolkit_roots() {
 std::vector<std::string> nvrtc_candidates() {
   if (const std::string named = variable("HIDET_NVRTC"); !named.empty()) return {named};
   std::vector<std::string> candidates;
-  const auto add_loader = [&] { candidates.insert(candidates.end(), std::begin(kNvrtcNames), std::end(kNvrtcNames)); };
+  const auto add_loader = [&] {
+    candidates.insert(candidates.end(), std::begin(kNvrtcNames), std::end(kNvrtcNames));
+  };
   bool loader_added = false;
   for (const std::string& root : toolkit_roots()) {
     if (root == kUsual && !loader_added) {
@@ -68,7 +72,8 @@ std::vector<std::string> nvrtc_candidates() {
     }
     for (const char* folder : kLibraryFolders)
       for (const char* name : kNvrtcNames)
-        if (const fs::path file = fs::path(root) / folder / name; present(file)) candidates.push_back(file);
+        if (const fs::path file = fs::path(root) / folder / name; present(file))
+          candidates.push_back(file);
   }
   if (!loader_added) add_loader();
   return candidates;
@@ -78,7 +83,8 @@ std::string find_nvcc() {
   if (const std::string named = variable("HIDET_NVCC"); !named.empty())
     return access(named.c_str(), X_OK) == 0 ? named : "";
   std::vector<std::string> folders;
-  for (const std::string& root : toolkit_roots()) folders.push_back((fs::path(root) / "bin").string());
+  for (const std::string& root : toolkit_roots())
+    folders.push_back((fs::path(root) / "bin").string());
   // PATH comes before the usual place, which is the last root.
   std::string path = variable("PATH");
   std::vector<std::string> of_path;
@@ -90,7 +96,8 @@ std::string find_nvcc() {
   const bool has_usual = !folders.empty() && folders.back() == (fs::path(kUsual) / "bin").string();
   folders.insert(folders.end() - (has_usual ? 1 : 0), of_path.begin(), of_path.end());
   for (const std::string& folder : folders)
-    if (const fs::path file = fs::path(folder) / "nvcc"; access(file.c_str(), X_OK) == 0) return file;
+    if (const fs::path file = fs::path(folder) / "nvcc"; access(file.c_str(), X_OK) == 0)
+      return file;
   return "";
 }
 

@@ -16,44 +16,59 @@ using hidet::backends::CudaUnit;
 
 std::vector<CudaUnit> portable_units() {
   return {
-      {"vector_add", R"(extern "C" __global__ void vector_add(const float* a, const float* b, float* c, int n) {
+      {"vector_add",
+       R"(extern "C" __global__ void vector_add(const float* a, const float* b, float* c, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) c[i] = a[i] + b[i];
-})", {"vector_add"}},
-      {"scale", R"(__constant__ float factor = 2.0f;
+})",
+       {"vector_add"}},
+      {"scale",
+       R"(__constant__ float factor = 2.0f;
 extern "C" __global__ void scale(float* a, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) a[i] *= factor;
-})", {"scale"}},
-      {"reverse", R"(extern "C" __global__ void reverse(float* a, int n) {
+})",
+       {"scale"}},
+      {"reverse",
+       R"(extern "C" __global__ void reverse(float* a, int n) {
   extern __shared__ float tile[];
   for (int i = threadIdx.x; i < n; i += blockDim.x) tile[i] = a[i];
   __syncthreads();
   for (int i = threadIdx.x; i < n; i += blockDim.x) a[i] = tile[n - 1 - i];
-})", {"reverse"}},
-      {"spin", R"(extern "C" __global__ void spin(long long nanoseconds) {
+})",
+       {"reverse"}},
+      {"spin",
+       R"(extern "C" __global__ void spin(long long nanoseconds) {
   unsigned long long start, now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
   do { asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)); } while (now - start < (unsigned long long)nanoseconds);
-})", {"spin"}},
-      {"checked", R"(__device__ int* hidet_error_word;
+})",
+       {"spin"}},
+      {"checked",
+       R"(__device__ int* hidet_error_word;
 extern "C" __global__ void checked(const float* a, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n && !(a[i] >= 0.0f)) *(volatile int*)hidet_error_word = 17;
-})", {"checked"}},
-      {"bad_access", R"(extern "C" __global__ void bad_access(float* a) { a[threadIdx.x] = 1.0f; })", {"bad_access"}},
+})",
+       {"checked"}},
+      {"bad_access",
+       R"(extern "C" __global__ void bad_access(float* a) { a[threadIdx.x] = 1.0f; })",
+       {"bad_access"}},
   };
 }
 
 std::vector<CudaUnit> hopper_units() {
   return {
-      {"cluster_rank", R"(extern "C" __global__ void cluster_rank(int* out) {
+      {"cluster_rank",
+       R"(extern "C" __global__ void cluster_rank(int* out) {
   unsigned rank, size;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
   if (threadIdx.x == 0) out[blockIdx.x] = (int)(rank * 100 + size);
-})", {"cluster_rank"}},
-      {"bulk_tile", R"(struct alignas(64) Map { unsigned long long words[16]; };
+})",
+       {"cluster_rank"}},
+      {"bulk_tile",
+       R"(struct alignas(64) Map { unsigned long long words[16]; };
 extern "C" __global__ void bulk_tile(const __grid_constant__ Map map, float* out, int x, int y) {
   __shared__ alignas(128) float tile[8 * 32];
   __shared__ alignas(8) unsigned long long barrier;
@@ -71,13 +86,15 @@ extern "C" __global__ void bulk_tile(const __grid_constant__ Map map, float* out
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
                  : "=r"(done) : "r"(b) : "memory");
   for (int i = threadIdx.x; i < 8 * 32; i += blockDim.x) out[i] = tile[i];
-})", {"bulk_tile"}},
+})",
+       {"bulk_tile"}},
   };
 }
 
 void write(const std::filesystem::path& file, const std::vector<uint8_t>& bytes) {
   std::ofstream out(file, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
   HIDET_REQUIRE(out.flush().good(), hidet::ErrorCode::io, "", "cannot write ", file.string());
 }
 

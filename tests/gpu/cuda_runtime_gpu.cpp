@@ -27,7 +27,8 @@ namespace {
 
 std::vector<std::pair<std::string, std::string>> code;  // target, bytes
 std::vector<CudaImage> images;
-const std::vector<std::string> kNames = {"vector_add", "scale", "reverse", "spin", "checked", "bad_access", "cluster_rank", "bulk_tile"};
+const std::vector<std::string> kNames = {"vector_add", "scale",      "reverse",      "spin",
+                                         "checked",    "bad_access", "cluster_rank", "bulk_tile"};
 std::shared_ptr<CudaModule> module;
 int failures = 0;
 
@@ -59,14 +60,16 @@ Error error_of(Call call) {
 
 void expect_text(const Error& error, ErrorCode code, const std::string& part) {
   require(error.code() == code, std::string("wrong code of: ") + error.what());
-  require(std::string(error.what()).find(part) != std::string::npos, "'" + part + "' is not in: " + error.what());
+  require(std::string(error.what()).find(part) != std::string::npos,
+          "'" + part + "' is not in: " + error.what());
 }
 
 // GPU floats that go with the object.
 struct Floats {
   float* data;
   int n;
-  explicit Floats(int count) : data(static_cast<float*>(cuda_allocate(0, static_cast<size_t>(count) * 4))), n(count) {}
+  explicit Floats(int count)
+      : data(static_cast<float*>(cuda_allocate(0, static_cast<size_t>(count) * 4))), n(count) {}
   explicit Floats(const std::vector<float>& values) : Floats(static_cast<int>(values.size())) {
     cuda_copy_async(0, nullptr, data, values.data(), values.size() * 4);
   }
@@ -114,9 +117,12 @@ void spin(CUstream_st* stream, int64_t microseconds) {
 
 void device_facts() {
   const CudaDeviceInfo& gpu = cuda_device_info(0);
-  std::printf("     %s, compute capability %d.%d, %d multiprocessors, %lld bytes, driver %d\n", gpu.name.c_str(), gpu.major, gpu.minor,
-              gpu.multiprocessors, static_cast<long long>(gpu.memory_bytes), gpu.driver_version);
-  require(gpu.major >= 7 && gpu.multiprocessors > 0 && gpu.memory_bytes > 0 && gpu.shared_bytes >= 48 * 1024, "a property is missing");
+  std::printf("     %s, compute capability %d.%d, %d multiprocessors, %lld bytes, driver %d\n",
+              gpu.name.c_str(), gpu.major, gpu.minor, gpu.multiprocessors,
+              static_cast<long long>(gpu.memory_bytes), gpu.driver_version);
+  require(gpu.major >= 7 && gpu.multiprocessors > 0 && gpu.memory_bytes > 0 &&
+              gpu.shared_bytes >= 48 * 1024,
+          "a property is missing");
   expect_text(error_of([] { cuda_device_info(99); }), ErrorCode::device, "there is no GPU cuda:99");
 }
 
@@ -124,7 +130,8 @@ void memory_pool() {
   const CudaMemory before = cuda_memory(0);
   void* p = cuda_allocate(0, 100 << 20);
   void* q = cuda_allocate(0, 1);
-  require(reinterpret_cast<uintptr_t>(p) % 256 == 0 && reinterpret_cast<uintptr_t>(q) % 256 == 0, "memory is not aligned to 256");
+  require(reinterpret_cast<uintptr_t>(p) % 256 == 0 && reinterpret_cast<uintptr_t>(q) % 256 == 0,
+          "memory is not aligned to 256");
   const CudaMemory during = cuda_memory(0);
   require(during.used - before.used >= (100 << 20), "used does not count what was given out");
   cuda_free(0, p);
@@ -149,7 +156,8 @@ void flat_memory() {
 }
 
 void out_of_memory() {
-  expect_text(error_of([] { cuda_allocate(0, size_t{1} << 46); }), ErrorCode::memory, "has no room for 70368744177664 bytes");
+  expect_text(error_of([] { cuda_allocate(0, size_t{1} << 46); }), ErrorCode::memory,
+              "has no room for 70368744177664 bytes");
   Floats works(ramp(1000, 1));
   require(works.host()[999] == 999, "memory does not work after the error");
 }
@@ -175,7 +183,8 @@ void vector_adds() {
     add(nullptr, a, b, c);
     const std::vector<float> result = c.host();
     for (int i = 0; i < n; ++i)
-      require(result[static_cast<size_t>(i)] == static_cast<float>(i) + static_cast<float>(i) * 2, "wrong sum");
+      require(result[static_cast<size_t>(i)] == static_cast<float>(i) + static_cast<float>(i) * 2,
+              "wrong sum");
   }
 }
 
@@ -192,7 +201,8 @@ void streams_and_events() {
   second.synchronize();
   require(first.done(), "the second stream did not wait for the first");
   const float ms = end.since(start);
-  require(ms > 19 && ms < 200, "an event time of " + std::to_string(ms) + " ms for a kernel of 20 ms");
+  require(ms > 19 && ms < 200,
+          "an event time of " + std::to_string(ms) + " ms for a kernel of 20 ms");
   require(c.host()[999] == 1998, "wrong sum");
 }
 
@@ -243,7 +253,8 @@ void many_threads() {
         Floats a(ramp(n, 1)), b(ramp(n, static_cast<float>(t))), c(n);
         add(stream.handle(), a, b, c);
         stream.synchronize();
-        wrong[static_cast<size_t>(t)] += c.host()[static_cast<size_t>(n - 1)] != static_cast<float>((n - 1) * (1 + t));
+        wrong[static_cast<size_t>(t)] +=
+            c.host()[static_cast<size_t>(n - 1)] != static_cast<float>((n - 1) * (1 + t));
       }
     });
   for (std::thread& thread : threads) thread.join();
@@ -261,7 +272,8 @@ void shared_memory() {
     module->launch(nullptr, launch);
     require(a.host()[0] == static_cast<float>(n - 1), "wrong order");
     launch.shared_bytes = 1 << 20;
-    expect_text(error_of([&] { module->launch(nullptr, launch); }), ErrorCode::device, "1048576 bytes of shared memory");
+    expect_text(error_of([&] { module->launch(nullptr, launch); }), ErrorCode::device,
+                "1048576 bytes of shared memory");
   }
 }
 
@@ -274,12 +286,15 @@ void launch_sizes() {
   require(c.host()[3] == 0, "an empty grid ran");
   hidet_cuda_launch launch = launch_of("vector_add", 1, 256, args);
   launch.grid[1] = 65536;
-  expect_text(error_of([&] { module->launch(nullptr, launch); }), ErrorCode::device, "vector_add: error: grid (1, 65536, 1) is too large");
+  expect_text(error_of([&] { module->launch(nullptr, launch); }), ErrorCode::device,
+              "vector_add: error: grid (1, 65536, 1) is too large");
   launch = launch_of("vector_add", 1, 2048, args);
-  expect_text(error_of([&] { module->launch(nullptr, launch); }), ErrorCode::device, "block (2048, 1, 1)");
+  expect_text(error_of([&] { module->launch(nullptr, launch); }), ErrorCode::device,
+              "block (2048, 1, 1)");
   launch = launch_of("no_such_kernel", 1, 32, args);
   launch.index = -1;
-  expect_text(error_of([&] { module->launch(nullptr, launch); }), ErrorCode::device, "no_such_kernel");
+  expect_text(error_of([&] { module->launch(nullptr, launch); }), ErrorCode::device,
+              "no_such_kernel");
   launch = launch_of("vector_add", 2147483647, 32, args);
   n = 0;
   module->launch(nullptr, launch);
@@ -298,7 +313,8 @@ void globals() {
   void* args[] = {&pointer, &n};
   module->launch(nullptr, launch_of("scale", 1, 32, args));
   require(a.host()[9] == 27, "the variable did not reach the kernel");
-  expect_text(error_of([] { module->global("nothing"); }), ErrorCode::device, "the variable nothing");
+  expect_text(error_of([] { module->global("nothing"); }), ErrorCode::device,
+              "the variable nothing");
 }
 
 void error_word() {
@@ -330,13 +346,15 @@ void cluster_launch() {
     for (int i = 0; i < 16; ++i) {
       int value;
       std::memcpy(&value, &raw[static_cast<size_t>(i)], 4);
-      require(value == (i % size) * 100 + size, "wrong rank in a cluster of " + std::to_string(size));
+      require(value == (i % size) * 100 + size,
+              "wrong rank in a cluster of " + std::to_string(size));
     }
   }
   hidet_cuda_launch launch = launch_of("cluster_rank", 15, 32, args);
   launch.cluster[0] = 2;
   launch.cluster[1] = launch.cluster[2] = 1;
-  expect_text(error_of([&] { module->launch(nullptr, launch); }), ErrorCode::device, "must divide the grid");
+  expect_text(error_of([&] { module->launch(nullptr, launch); }), ErrorCode::device,
+              "must divide the grid");
 }
 
 void tensor_map() {
@@ -355,7 +373,9 @@ void tensor_map() {
   for (int r = 0; r < 8; ++r)
     for (int c = 0; c < 32; ++c) {
       const bool inside = y + r < kRows && x + c < kColumns;
-      require(tile[static_cast<size_t>(r * 32 + c)] == (inside ? static_cast<float>((y + r) * kColumns + x + c) : 0.0F), "wrong tile");
+      require(tile[static_cast<size_t>(r * 32 + c)] ==
+                  (inside ? static_cast<float>((y + r) * kColumns + x + c) : 0.0F),
+              "wrong tile");
     }
 }
 
@@ -365,7 +385,8 @@ void verdicts() {
     const CudaVerdict verdict = cuda_verdict({&image, 1}, 0);
     std::printf("     %s\n", verdict.reason.c_str());
     if (verdict.fit == CudaFit::no) {
-      expect_text(error_of([&] { CudaModule::load({&image, 1}, kNames, 0); }), ErrorCode::device, "none of which runs on " + gpu.name);
+      expect_text(error_of([&] { CudaModule::load({&image, 1}, kNames, 0); }), ErrorCode::device,
+                  "none of which runs on " + gpu.name);
       continue;
     }
     auto saved = std::exchange(module, CudaModule::load({&image, 1}, kNames, 0));
@@ -378,7 +399,8 @@ void verdicts() {
   error_of([&] { CudaModule::load({&image, 1}, kNames, 0); });
   const std::string text = ".version 8.0\n.target sm_80\n.address_size 64\nnonsense\n";
   const CudaImage ptx{"ptx", std::as_bytes(std::span(text))};
-  expect_text(error_of([&] { CudaModule::load({&ptx, 1}, kNames, 0); }), ErrorCode::device, "the code for ptx");
+  expect_text(error_of([&] { CudaModule::load({&ptx, 1}, kNames, 0); }), ErrorCode::device,
+              "the code for ptx");
 }
 
 double microseconds(int count, const std::function<void()>& body) {
@@ -397,10 +419,13 @@ void costs() {
   const CudaGraph graph(0, [&](CUstream_st* s) {
     for (int i = 0; i < 20; ++i) add(s, a, b, c);
   });
-  const auto print = [](const char* what, double us) { std::printf("     %-58s %8.2f us\n", what, us); };
+  const auto print = [](const char* what, double us) {
+    std::printf("     %-58s %8.2f us\n", what, us);
+  };
   print("launch, default stream", microseconds(2000, [&] { add(nullptr, a, b, c); }));
   print("launch, own stream", microseconds(2000, [&] { add(stream.handle(), a, b, c); }));
-  print("allocate and free 1 MB", microseconds(2000, [] { cuda_free(0, cuda_allocate(0, 1 << 20)); }));
+  print("allocate and free 1 MB",
+        microseconds(2000, [] { cuda_free(0, cuda_allocate(0, 1 << 20)); }));
   print("allocate, launch in default stream, free", microseconds(2000, [&] {
           Floats t(1 << 18);
           add(nullptr, a, b, c);
@@ -438,7 +463,8 @@ void bad_access() {
   void* pointer = reinterpret_cast<void*>(16);
   void* args[] = {&pointer};
   module->launch(nullptr, launch_of("bad_access", 1, 32, args));
-  expect_text(error_of([] { cuda_stream_synchronize(0, nullptr, "kernel bad_access"); }), ErrorCode::device, "kernel bad_access");
+  expect_text(error_of([] { cuda_stream_synchronize(0, nullptr, "kernel bad_access"); }),
+              ErrorCode::device, "kernel bad_access");
   error_of([] { cuda_synchronize(0); });
 }
 
@@ -472,14 +498,25 @@ int main(int argc, char** argv) {
   check("device_facts", device_facts);
   const auto start = std::chrono::steady_clock::now();
   check("load", [] { module = CudaModule::load(images, kNames, 0); });
-  std::printf("     context and load %.1f ms\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  std::printf(
+      "     context and load %.1f ms\n",
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   if (!module) return 1;
   const bool hopper = module->target() == "sm_90a";
-  const std::pair<const char*, void (*)()> checks[] = {
-      {"memory_pool", memory_pool}, {"flat_memory", flat_memory}, {"out_of_memory", out_of_memory}, {"copies", copies},
-      {"vector_adds", vector_adds}, {"streams_and_events", streams_and_events}, {"free_while_in_use", free_while_in_use},
-      {"graph_replay", graph_replay}, {"many_threads", many_threads}, {"shared_memory", shared_memory},
-      {"launch_sizes", launch_sizes}, {"globals", globals}, {"error_word", error_word}, {"verdicts", verdicts}};
+  const std::pair<const char*, void (*)()> checks[] = {{"memory_pool", memory_pool},
+                                                       {"flat_memory", flat_memory},
+                                                       {"out_of_memory", out_of_memory},
+                                                       {"copies", copies},
+                                                       {"vector_adds", vector_adds},
+                                                       {"streams_and_events", streams_and_events},
+                                                       {"free_while_in_use", free_while_in_use},
+                                                       {"graph_replay", graph_replay},
+                                                       {"many_threads", many_threads},
+                                                       {"shared_memory", shared_memory},
+                                                       {"launch_sizes", launch_sizes},
+                                                       {"globals", globals},
+                                                       {"error_word", error_word},
+                                                       {"verdicts", verdicts}};
   for (const auto& [name, body] : checks) check(name, body);
   if (hopper) {
     check("cluster_launch", cluster_launch);

@@ -25,7 +25,8 @@ size_t aligned(size_t at) { return (at + kAlign - 1) / kAlign * kAlign; }
 
 std::span<const std::byte> piece(std::span<const std::byte> bytes, uint64_t at, uint64_t size) {
   HIDET_REQUIRE(at <= bytes.size() && size <= bytes.size() - at, ErrorCode::bad_file, "",
-                "the bundle of GPU code is damaged: a piece of ", size, " bytes at ", at, " leaves its ", bytes.size(), " bytes");
+                "the bundle of GPU code is damaged: a piece of ", size, " bytes at ", at,
+                " leaves its ", bytes.size(), " bytes");
   return bytes.subspan(static_cast<size_t>(at), static_cast<size_t>(size));
 }
 
@@ -40,7 +41,8 @@ std::vector<std::string> split_names(std::span<const std::byte> bytes) {
       name += static_cast<char>(b);
     }
   }
-  HIDET_REQUIRE(name.empty(), ErrorCode::bad_file, "", "the bundle of GPU code is damaged: a kernel's name has no end");
+  HIDET_REQUIRE(name.empty(), ErrorCode::bad_file, "",
+                "the bundle of GPU code is damaged: a kernel's name has no end");
   return names;
 }
 
@@ -64,26 +66,33 @@ std::vector<uint8_t> write_cuda_bundle(std::span<const CudaBundlePart> parts) {
   Header header{{}, 1, static_cast<uint32_t>(parts.size())};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
   std::memcpy(bytes.data(), &header, sizeof(header));
-  if (!entries.empty()) std::memcpy(bytes.data() + sizeof(header), entries.data(), entries.size() * sizeof(Entry));
-  if (!names.empty()) std::memcpy(bytes.data() + sizeof(header) + entries.size() * sizeof(Entry), names.data(), names.size());
+  if (!entries.empty())
+    std::memcpy(bytes.data() + sizeof(header), entries.data(), entries.size() * sizeof(Entry));
+  if (!names.empty())
+    std::memcpy(bytes.data() + sizeof(header) + entries.size() * sizeof(Entry), names.data(),
+                names.size());
   for (size_t i = 0; i < parts.size(); ++i)
-    if (!parts[i].code.empty()) std::memcpy(bytes.data() + entries[i].code, parts[i].code.data(), parts[i].code.size());
+    if (!parts[i].code.empty())
+      std::memcpy(bytes.data() + entries[i].code, parts[i].code.data(), parts[i].code.size());
   return bytes;
 }
 
 std::vector<CudaBundlePart> read_cuda_bundle(std::span<const std::byte> bytes) {
-  if (bytes.size() < sizeof(Header) || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0) return {{{}, bytes}};
+  if (bytes.size() < sizeof(Header) || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0)
+    return {{{}, bytes}};
   Header header;
   std::memcpy(&header, bytes.data(), sizeof(header));
-  HIDET_REQUIRE(header.version == 1, ErrorCode::bad_file, "", "the bundle of GPU code has version ", header.version,
-                "; this runtime reads version 1");
-  const std::span<const std::byte> table = piece(bytes, sizeof(Header), uint64_t{header.parts} * sizeof(Entry));
+  HIDET_REQUIRE(header.version == 1, ErrorCode::bad_file, "", "the bundle of GPU code has version ",
+                header.version, "; this runtime reads version 1");
+  const std::span<const std::byte> table =
+      piece(bytes, sizeof(Header), uint64_t{header.parts} * sizeof(Entry));
   std::vector<CudaBundlePart> parts;
   parts.reserve(header.parts);
   for (size_t i = 0; i < header.parts; ++i) {
     Entry entry;
     std::memcpy(&entry, table.data() + i * sizeof(Entry), sizeof(entry));
-    parts.push_back({split_names(piece(bytes, entry.names, entry.names_size)), piece(bytes, entry.code, entry.code_size)});
+    parts.push_back({split_names(piece(bytes, entry.names, entry.names_size)),
+                     piece(bytes, entry.code, entry.code_size)});
   }
   return parts;
 }

@@ -24,8 +24,9 @@ struct CudaImage {
 
 /// A target's name taken apart. Throws Error(usage) for a name that is none.
 struct CudaTarget {
-  int arch = 0;         ///< 80, 90, 120; 0 for "ptx" (the text says which)
-  char variant = 0;     ///< 'a': this chip only; 'f': this family; 0: this major version from this minor on
+  int arch = 0;  ///< 80, 90, 120; 0 for "ptx" (the text says which)
+  char variant =
+      0;  ///< 'a': this chip only; 'f': this family; 0: this major version from this minor on
   bool is_ptx = false;
   static CudaTarget parse(std::string_view name);
   static bool is_cuda(std::string_view name);  ///< true for the names that parse takes
@@ -39,7 +40,8 @@ struct CudaVerdict {
 };
 /// Which image would run on `gpu`, from the targets' names and the PTX header alone: the driver takes a
 /// cubin of another architecture without complaint and fails at the first kernel.
-CudaVerdict cuda_verdict(std::span<const CudaImage> images, const CudaDeviceInfo& gpu, bool allow_jit = true);
+CudaVerdict cuda_verdict(std::span<const CudaImage> images, const CudaDeviceInfo& gpu,
+                         bool allow_jit = true);
 /// The same for GPU number `device` of this machine; no driver or no GPU is a "no" with the reason.
 CudaVerdict cuda_verdict(std::span<const CudaImage> images, int device, bool allow_jit = true);
 
@@ -48,8 +50,9 @@ class CudaModule {
  public:
   /// Load the image that fits best. `kernels`: their names, in the order of hidet_cuda_launch::index.
   /// The bytes are not used after the call. Throws Error(device) with the verdict's reason.
-  static std::shared_ptr<CudaModule> load(std::span<const CudaImage> images, std::vector<std::string> kernels,
-                                          int device, bool allow_jit = true);
+  static std::shared_ptr<CudaModule> load(std::span<const CudaImage> images,
+                                          std::vector<std::string> kernels, int device,
+                                          bool allow_jit = true);
   virtual ~CudaModule() = default;
   /// Queue a kernel. A grid with a 0 does nothing. Throws Error(device) that names the kernel.
   virtual void launch(CUstream_st* stream, const hidet_cuda_launch& launch) = 0;
@@ -67,9 +70,10 @@ void cuda_bind(int device);
 /// After waiting for `stream`: throws Error(device) for a fault of an earlier kernel; `what` names the work.
 void cuda_stream_synchronize(int device, CUstream_st* stream, const std::string& what);
 /// Fill a CUtensorMap (128 bytes at `map`, 64-byte aligned); arguments as cuTensorMapEncodeTiled takes them.
-void cuda_tensor_map(int device, void* map, int data_type, int rank, void* address, const uint64_t* dims,
-                     const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides,
-                     int interleave, int swizzle, int l2_promotion, int oob_fill);
+void cuda_tensor_map(int device, void* map, int data_type, int rank, void* address,
+                     const uint64_t* dims, const uint64_t* strides, const uint32_t* box,
+                     const uint32_t* element_strides, int interleave, int swizzle, int l2_promotion,
+                     int oob_fill);
 /// Copy or clear in stream order. Addresses may be of the host or of a GPU.
 void cuda_copy_async(int device, CUstream_st* stream, void* to, const void* from, size_t bytes);
 void cuda_clear_async(int device, CUstream_st* stream, void* to, size_t bytes);

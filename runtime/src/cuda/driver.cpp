@@ -21,7 +21,7 @@ std::string version_text(int version) {
 // Fills the table; returns the first name that the library lacks, or empty.
 std::string resolve(void* library, Driver& calls) {
   std::string missing;
-#define CALL(name, symbol, ...)                                             \
+#define CALL(name, symbol, ...)                                                 \
   calls.name = reinterpret_cast<int (*)(__VA_ARGS__)>(dlsym(library, #symbol)); \
   if (!calls.name && missing.empty()) missing = #symbol;
 #include "src/cuda/driver_calls.inc"
@@ -59,13 +59,16 @@ std::string describe(const Driver& calls, int index, int version, DeviceState& s
 // What an answer of cuInit other than 0 means for the user.
 std::string init_problem(const std::string& library, int result, const Driver& calls) {
   if (result == kStubLibrary)
-    return detail::concat(library, " is the CUDA toolkit's stub, not a driver (error 34): install NVIDIA's driver, or take "
-                          "the toolkit's stubs folder out of the library path");
+    return detail::concat(
+        library,
+        " is the CUDA toolkit's stub, not a driver (error 34): install NVIDIA's driver, or take "
+        "the toolkit's stubs folder out of the library path");
   if (result == kNoDevice)
     return "the GPU driver finds no GPU (CUDA_ERROR_NO_DEVICE; CUDA_VISIBLE_DEVICES may hide it)";
   const char* name = nullptr;
   if (calls.cuGetErrorName) calls.cuGetErrorName(result, &name);
-  return detail::concat("the GPU driver does not start: cuInit answers ", name ? name : "error", " (", result, ")");
+  return detail::concat("the GPU driver does not start: cuInit answers ", name ? name : "error",
+                        " (", result, ")");
 }
 
 std::string open_driver(Found& all) {
@@ -74,7 +77,8 @@ std::string open_driver(Found& all) {
   void* library = dlopen(all.library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* why = dlerror();
-    return detail::concat("there is no GPU driver: ", all.library, " cannot be opened (", why ? why : "no reason given", ")");
+    return detail::concat("there is no GPU driver: ", all.library, " cannot be opened (",
+                          why ? why : "no reason given", ")");
   }
   const std::string missing = resolve(library, all.calls);
   if (all.calls.cuDriverGetVersion) all.calls.cuDriverGetVersion(&all.version);
@@ -83,7 +87,8 @@ std::string open_driver(Found& all) {
   if (result != kOk) return init_problem(all.library, result, all.calls);
   if (!missing.empty() || all.version < kLeastVersion)
     return detail::concat("the GPU driver is too old: it is for CUDA ", version_text(all.version),
-                          missing.empty() ? "" : " and lacks ", missing, "; CUDA 12.0 or later is needed");
+                          missing.empty() ? "" : " and lacks ", missing,
+                          "; CUDA 12.0 or later is needed");
   int count = 0;
   if (all.calls.cuDeviceGetCount(&count) != kOk || count <= 0)
     return "the GPU driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it)";
@@ -117,8 +122,9 @@ const Driver& driver() {
 DeviceState& device_state(int index) {
   driver();
   const Found& all = found();
-  HIDET_REQUIRE(index >= 0 && index < static_cast<int>(all.devices.size()), ErrorCode::device, "", "there is no GPU cuda:",
-                index, "; this machine has ", all.devices.size(), " (cuda:0 to cuda:", all.devices.size() - 1, ")");
+  HIDET_REQUIRE(index >= 0 && index < static_cast<int>(all.devices.size()), ErrorCode::device, "",
+                "there is no GPU cuda:", index, "; this machine has ", all.devices.size(),
+                " (cuda:0 to cuda:", all.devices.size() - 1, ")");
   return *all.devices[static_cast<size_t>(index)];
 }
 
@@ -133,7 +139,8 @@ std::string error_text(int result) {
 
 void fail(int result, const char* call, const std::string& what) {
   const ErrorCode code = result == kOutOfMemory ? ErrorCode::memory : ErrorCode::device;
-  throw Error(code, detail::concat(call, " answers ", error_text(result), what.empty() ? "" : " for ", what));
+  throw Error(code, detail::concat(call, " answers ", error_text(result),
+                                   what.empty() ? "" : " for ", what));
 }
 
 void check(int result, const char* call, const std::string& what) {
@@ -144,8 +151,8 @@ void check(int result, const char* call, const std::string& what) {
 DeviceState& bind(int device) {
   DeviceState& state = device_state(device);
   std::call_once(state.context_once, [&] {
-    check(driver().cuDevicePrimaryCtxRetain(&state.context, state.handle), "cuDevicePrimaryCtxRetain",
-          detail::concat("cuda:", device));
+    check(driver().cuDevicePrimaryCtxRetain(&state.context, state.handle),
+          "cuDevicePrimaryCtxRetain", detail::concat("cuda:", device));
   });
   HIDET_CU(cuCtxSetCurrent, state.context);
   return state;
@@ -157,7 +164,9 @@ namespace hidet {
 
 int cuda_device_count() { return static_cast<int>(runtime::cuda::found().devices.size()); }
 std::string cuda_problem() { return runtime::cuda::found().problem; }
-const CudaDeviceInfo& cuda_device_info(int index) { return runtime::cuda::device_state(index).info; }
+const CudaDeviceInfo& cuda_device_info(int index) {
+  return runtime::cuda::device_state(index).info;
+}
 
 void cuda_synchronize(int device) {
   runtime::cuda::bind(device);

@@ -23,15 +23,27 @@ namespace hidet::runtime::cuda {
 using DevicePtr = unsigned long long;
 
 inline DevicePtr as_device(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
-inline void* as_host(DevicePtr pointer) { return reinterpret_cast<void*>(static_cast<uintptr_t>(pointer)); }
+inline void* as_host(DevicePtr pointer) {
+  return reinterpret_cast<void*>(static_cast<uintptr_t>(pointer));
+}
 
 // The driver's numbers that we use.
 enum : int {
-  kOk = 0, kOutOfMemory = 2, kStubLibrary = 34, kNoDevice = 100, kNotFound = 500, kNotReady = 600,
+  kOk = 0,
+  kOutOfMemory = 2,
+  kStubLibrary = 34,
+  kNoDevice = 100,
+  kNotFound = 500,
+  kNotReady = 600,
 };
 enum : int {
-  kAttrMaxThreads = 1, kAttrMultiprocessors = 16, kAttrL2 = 38, kAttrMajor = 75, kAttrMinor = 76,
-  kAttrSharedOptin = 97, kAttrPools = 115,
+  kAttrMaxThreads = 1,
+  kAttrMultiprocessors = 16,
+  kAttrL2 = 38,
+  kAttrMajor = 75,
+  kAttrMinor = 76,
+  kAttrSharedOptin = 97,
+  kAttrPools = 115,
 };
 enum : int { kFuncStaticShared = 1, kFuncMaxDynamicShared = 8, kFuncNonPortableCluster = 14 };
 enum : int { kPoolReleaseThreshold = 4, kPoolReserved = 5, kPoolUsed = 7, kPoolUsedHigh = 8 };
@@ -62,7 +74,8 @@ struct LaunchConfig {
   LaunchAttribute* attributes;
   unsigned attribute_count;
 };
-static_assert(sizeof(PoolProps) == 88 && sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
+static_assert(sizeof(PoolProps) == 88 && sizeof(LaunchAttribute) == 72 &&
+              sizeof(LaunchConfig) == 56);
 
 /// The opened library's calls.
 struct Driver {
@@ -80,7 +93,7 @@ struct DeviceState {
   CUctx_st* context = nullptr;
   std::once_flag pool_once;
   CUmemPoolHandle_st* pool = nullptr;
-  std::mutex sizes_mutex;                        // where the GPU has no pools: what was given out
+  std::mutex sizes_mutex;  // where the GPU has no pools: what was given out
   std::unordered_map<DevicePtr, size_t> sizes;
   size_t used = 0, used_high = 0;
 };
@@ -90,8 +103,8 @@ struct Found {
   Driver calls;
   std::vector<std::unique_ptr<DeviceState>> devices;
   std::string problem;
-  int version = 0;       // 13000 for CUDA 13.0; 0: not known
-  std::string library;   // the name that was opened
+  int version = 0;      // 13000 for CUDA 13.0; 0: not known
+  std::string library;  // the name that was opened
 };
 const Found& found();
 

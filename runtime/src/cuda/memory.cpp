@@ -27,7 +27,8 @@ CUmemPoolHandle_st* pool_of(DeviceState& state) {
 }
 
 int allocate(DeviceState& state, DevicePtr* address, size_t bytes) {
-  if (state.has_pools) return driver().cuMemAllocFromPoolAsync(address, bytes, pool_of(state), nullptr);
+  if (state.has_pools)
+    return driver().cuMemAllocFromPoolAsync(address, bytes, pool_of(state), nullptr);
   const int result = driver().cuMemAlloc(address, bytes);
   if (result != kOk) return result;
   std::lock_guard lock(state.sizes_mutex);
@@ -57,8 +58,9 @@ void* cuda_allocate(int device, size_t bytes) {
   if (result == kOutOfMemory) {
     const CudaMemory now = cuda_memory(device);
     throw Error(ErrorCode::memory,
-                detail::concat("cuda:", device, " (", state.info.name, ") has no room for ", bytes, " bytes: ", now.free, " of ",
-                               now.total, " bytes are free and ", now.used, " are in use by this program's tensors"));
+                detail::concat("cuda:", device, " (", state.info.name, ") has no room for ", bytes,
+                               " bytes: ", now.free, " of ", now.total, " bytes are free and ",
+                               now.used, " are in use by this program's tensors"));
   }
   check(result, "cuMemAllocFromPoolAsync", detail::concat(bytes, " bytes of cuda:", device));
   return as_host(address);

@@ -32,28 +32,38 @@ struct Kernel {
   std::atomic<bool> large_cluster{false};
 };
 
-std::string triple(const int64_t v[3]) { return detail::concat("(", v[0], ", ", v[1], ", ", v[2], ")"); }
+std::string triple(const int64_t v[3]) {
+  return detail::concat("(", v[0], ", ", v[1], ", ", v[2], ")");
+}
 
 void check_sizes(const hidet_cuda_launch& launch, const CudaDeviceInfo& gpu) {
   const int64_t *g = launch.grid, *b = launch.block, *c = launch.cluster;
-  HIDET_REQUIRE(g[0] <= kMaxGridX && g[1] <= kMaxGridYZ && g[2] <= kMaxGridYZ, ErrorCode::device, launch.kernel, "grid ", triple(g),
-                " is too large: a GPU takes at most (", kMaxGridX, ", ", kMaxGridYZ, ", ", kMaxGridYZ, ")");
-  HIDET_REQUIRE(b[0] > 0 && b[1] > 0 && b[2] > 0 && b[0] <= kMaxThreads && b[1] <= kMaxThreads && b[2] <= 64 &&
-                    b[0] * b[1] * b[2] <= kMaxThreads,
-                ErrorCode::device, launch.kernel, "block ", triple(b), " must have from 1 to ", kMaxThreads, " threads");
-  HIDET_REQUIRE(launch.shared_bytes >= 0 && launch.shared_bytes <= gpu.shared_bytes, ErrorCode::device, launch.kernel,
-                "the kernel asks for ", launch.shared_bytes, " bytes of shared memory a block; ", gpu.name, " has ", gpu.shared_bytes);
+  HIDET_REQUIRE(g[0] <= kMaxGridX && g[1] <= kMaxGridYZ && g[2] <= kMaxGridYZ, ErrorCode::device,
+                launch.kernel, "grid ", triple(g), " is too large: a GPU takes at most (",
+                kMaxGridX, ", ", kMaxGridYZ, ", ", kMaxGridYZ, ")");
+  HIDET_REQUIRE(b[0] > 0 && b[1] > 0 && b[2] > 0 && b[0] <= kMaxThreads && b[1] <= kMaxThreads &&
+                    b[2] <= 64 && b[0] * b[1] * b[2] <= kMaxThreads,
+                ErrorCode::device, launch.kernel, "block ", triple(b), " must have from 1 to ",
+                kMaxThreads, " threads");
+  HIDET_REQUIRE(launch.shared_bytes >= 0 && launch.shared_bytes <= gpu.shared_bytes,
+                ErrorCode::device, launch.kernel, "the kernel asks for ", launch.shared_bytes,
+                " bytes of shared memory a block; ", gpu.name, " has ", gpu.shared_bytes);
   if (!c[0]) return;
-  HIDET_REQUIRE(c[0] > 0 && c[1] > 0 && c[2] > 0 && g[0] % c[0] == 0 && g[1] % c[1] == 0 && g[2] % c[2] == 0, ErrorCode::device,
-                launch.kernel, "cluster ", triple(c), " must divide the grid ", triple(g));
-  HIDET_REQUIRE(gpu.major >= 9, ErrorCode::device, launch.kernel, "a launch with clusters needs compute capability 9.0; ", gpu.name,
-                " has ", gpu.major, ".", gpu.minor);
+  HIDET_REQUIRE(
+      c[0] > 0 && c[1] > 0 && c[2] > 0 && g[0] % c[0] == 0 && g[1] % c[1] == 0 && g[2] % c[2] == 0,
+      ErrorCode::device, launch.kernel, "cluster ", triple(c), " must divide the grid ", triple(g));
+  HIDET_REQUIRE(gpu.major >= 9, ErrorCode::device, launch.kernel,
+                "a launch with clusters needs compute capability 9.0; ", gpu.name, " has ",
+                gpu.major, ".", gpu.minor);
 }
 
 class Module final : public CudaModule {
  public:
   Module(DeviceState& state, std::string target, std::vector<std::string> names)
-      : state_(state), target_(std::move(target)), names_(std::move(names)), kernels_(names_.size()) {}
+      : state_(state),
+        target_(std::move(target)),
+        names_(std::move(names)),
+        kernels_(names_.size()) {}
 
   ~Module() override {
     for (CUlib_st* library : libraries_)
@@ -78,7 +88,8 @@ class Module final : public CudaModule {
   void launch(CUstream_st* stream, const hidet_cuda_launch& launch) override {
     const int64_t* g = launch.grid;
     if (g[0] == 0 || g[1] == 0 || g[2] == 0) return;
-    HIDET_REQUIRE(g[0] > 0 && g[1] > 0 && g[2] > 0, ErrorCode::device, launch.kernel, "grid ", triple(g), " has a negative size");
+    HIDET_REQUIRE(g[0] > 0 && g[1] > 0 && g[2] > 0, ErrorCode::device, launch.kernel, "grid ",
+                  triple(g), " has a negative size");
     bind(device());
     check_sizes(launch, state_.info);
     Kernel& kernel = find(launch);
@@ -100,7 +111,8 @@ class Module final : public CudaModule {
     const int result = driver().cuLaunchKernelEx(&config, handle, launch.args, nullptr);
     if (result != kOk) [[unlikely]]
       fail(result, "cuLaunchKernelEx",
-           detail::concat("kernel ", launch.kernel, " (grid ", triple(g), ", block ", triple(launch.block), ")"));
+           detail::concat("kernel ", launch.kernel, " (grid ", triple(g), ", block ",
+                          triple(launch.block), ")"));
   }
 
   void* global(const std::string& name, size_t* bytes) override {
@@ -128,7 +140,8 @@ class Module final : public CudaModule {
  private:
   Kernel& find(const hidet_cuda_launch& launch) {
     const auto index = static_cast<size_t>(launch.index);
-    if (launch.index >= 0 && index < names_.size() && names_[index] == launch.kernel) return kernels_[index];
+    if (launch.index >= 0 && index < names_.size() && names_[index] == launch.kernel)
+      return kernels_[index];
     std::lock_guard lock(by_name_mutex_);
     return by_name_[launch.kernel];
   }
@@ -138,8 +151,11 @@ class Module final : public CudaModule {
     const int keys[] = {kJitErrorLog, kJitErrorLogSize};
     void* values[] = {log, reinterpret_cast<void*>(sizeof(log) - 1)};
     CUlib_st* library = nullptr;
-    const int result = driver().cuLibraryLoadData(&library, code, keys, values, 2, nullptr, nullptr, 0);
-    if (result != kOk) fail(result, "cuLibraryLoadData", detail::concat("the code for ", target_, *log ? ": " : "", log));
+    const int result =
+        driver().cuLibraryLoadData(&library, code, keys, values, 2, nullptr, nullptr, 0);
+    if (result != kOk)
+      fail(result, "cuLibraryLoadData",
+           detail::concat("the code for ", target_, *log ? ": " : "", log));
     return library;
   }
 
@@ -153,7 +169,8 @@ class Module final : public CudaModule {
         bind(device());
         for (size_t i = next++; i < parts.size(); i = next++) {
           // The driver reads text to the first NUL, which a mapped file does not have.
-          const std::string text(reinterpret_cast<const char*>(parts[i].code.data()), parts[i].code.size());
+          const std::string text(reinterpret_cast<const char*>(parts[i].code.data()),
+                                 parts[i].code.size());
           libraries_[i] = load_part(text.c_str());
         }
       } catch (...) {
@@ -171,8 +188,8 @@ class Module final : public CudaModule {
 
   CUlib_st* library_of(const char* kernel) const {
     const auto at = part_of_.find(kernel);
-    HIDET_REQUIRE(at != part_of_.end() || (part_of_.empty() && !libraries_.empty()), ErrorCode::device, kernel,
-                  "the code for ", target_, " has no such kernel");
+    HIDET_REQUIRE(at != part_of_.end() || (part_of_.empty() && !libraries_.empty()),
+                  ErrorCode::device, kernel, "the code for ", target_, " has no such kernel");
     return libraries_[at == part_of_.end() ? 0 : at->second];
   }
 
@@ -180,14 +197,17 @@ class Module final : public CudaModule {
   CUkern_st* prepared(Kernel& kernel, const hidet_cuda_launch& launch) {
     CUkern_st* handle = kernel.handle.load(std::memory_order_acquire);
     if (!handle) {
-      check(driver().cuLibraryGetKernel(&handle, library_of(launch.kernel), launch.kernel), "cuLibraryGetKernel",
+      check(driver().cuLibraryGetKernel(&handle, library_of(launch.kernel), launch.kernel),
+            "cuLibraryGetKernel",
             detail::concat("kernel ", launch.kernel, " of the code for ", target_));
       kernel.handle.store(handle, std::memory_order_release);
     }
-    if (launch.shared_bytes > kernel.dynamic_shared.load(std::memory_order_acquire)) raise_shared(kernel, handle, launch);
+    if (launch.shared_bytes > kernel.dynamic_shared.load(std::memory_order_acquire))
+      raise_shared(kernel, handle, launch);
     const int64_t blocks = launch.cluster[0] * launch.cluster[1] * launch.cluster[2];
     if (blocks > kPortableCluster && !kernel.large_cluster.load(std::memory_order_acquire)) {
-      check(driver().cuKernelSetAttribute(kFuncNonPortableCluster, 1, handle, state_.handle), "cuKernelSetAttribute",
+      check(driver().cuKernelSetAttribute(kFuncNonPortableCluster, 1, handle, state_.handle),
+            "cuKernelSetAttribute",
             detail::concat("a cluster of ", blocks, " blocks of kernel ", launch.kernel));
       kernel.large_cluster.store(true, std::memory_order_release);
     }
@@ -197,8 +217,10 @@ class Module final : public CudaModule {
   void raise_shared(Kernel& kernel, CUkern_st* handle, const hidet_cuda_launch& launch) {
     std::lock_guard lock(attribute_mutex_);  // or a smaller request could overwrite a larger one
     if (launch.shared_bytes <= kernel.dynamic_shared.load(std::memory_order_acquire)) return;
-    check(driver().cuKernelSetAttribute(kFuncMaxDynamicShared, static_cast<int>(launch.shared_bytes), handle, state_.handle),
-          "cuKernelSetAttribute", detail::concat(launch.shared_bytes, " bytes of shared memory of kernel ", launch.kernel));
+    check(driver().cuKernelSetAttribute(
+              kFuncMaxDynamicShared, static_cast<int>(launch.shared_bytes), handle, state_.handle),
+          "cuKernelSetAttribute",
+          detail::concat(launch.shared_bytes, " bytes of shared memory of kernel ", launch.kernel));
     kernel.dynamic_shared.store(launch.shared_bytes, std::memory_order_release);
   }
 
@@ -209,7 +231,8 @@ class Module final : public CudaModule {
     const int result = driver().cuLibraryGetGlobal(&variable, &bytes, library, kErrorWord);
     if (result == kNotFound) return;
     check(result, "cuLibraryGetGlobal", kErrorWord);
-    HIDET_REQUIRE(bytes == sizeof(void*), ErrorCode::bad_file, "", "the GPU code's ", kErrorWord, " is no pointer");
+    HIDET_REQUIRE(bytes == sizeof(void*), ErrorCode::bad_file, "", "the GPU code's ", kErrorWord,
+                  " is no pointer");
     if (!error_word_.data()) {
       error_word_ = CudaPinned(sizeof(int32_t), device());
       std::memset(error_word_.data(), 0, sizeof(int32_t));
@@ -223,8 +246,9 @@ class Module final : public CudaModule {
   std::string target_;
   std::vector<std::string> names_;
   std::vector<Kernel> kernels_;
-  std::vector<CUlib_st*> libraries_;                // one for each piece of a bundle
-  std::unordered_map<std::string, size_t> part_of_;  // kernel -> place in libraries_; empty: one piece has all
+  std::vector<CUlib_st*> libraries_;  // one for each piece of a bundle
+  std::unordered_map<std::string, size_t>
+      part_of_;  // kernel -> place in libraries_; empty: one piece has all
   CudaPinned error_word_;
   std::mutex by_name_mutex_, attribute_mutex_;
   std::unordered_map<std::string, Kernel> by_name_;
@@ -232,13 +256,16 @@ class Module final : public CudaModule {
 
 }  // namespace
 
-std::shared_ptr<CudaModule> CudaModule::load(std::span<const CudaImage> images, std::vector<std::string> kernels, int device,
+std::shared_ptr<CudaModule> CudaModule::load(std::span<const CudaImage> images,
+                                             std::vector<std::string> kernels, int device,
                                              bool allow_jit) {
   const CudaVerdict verdict = cuda_verdict(images, device, allow_jit);
   HIDET_REQUIRE(verdict.fit != CudaFit::no, ErrorCode::device, "", verdict.reason);
   const CudaImage& image = images[static_cast<size_t>(verdict.image)];
-  HIDET_REQUIRE(!image.bytes.empty(), ErrorCode::bad_file, "", "the GPU code for ", image.target, " is empty");
-  auto module = std::make_shared<Module>(cuda::device_state(device), image.target, std::move(kernels));
+  HIDET_REQUIRE(!image.bytes.empty(), ErrorCode::bad_file, "", "the GPU code for ", image.target,
+                " is empty");
+  auto module =
+      std::make_shared<Module>(cuda::device_state(device), image.target, std::move(kernels));
   module->load(image);
   return module;
 }

@@ -14,13 +14,13 @@ namespace hidet {
 using namespace runtime::cuda;
 
 // Moves by swapping: the moved-from object destroys what the other had.
-#define HIDET_CUDA_MOVES(Type, member)                                                        \
-  Type::Type(Type&& other) noexcept                                                           \
-      : member(std::exchange(other.member, nullptr)), device_(other.device_) {}               \
-  Type& Type::operator=(Type&& other) noexcept {                                              \
-    std::swap(member, other.member);                                                          \
-    std::swap(device_, other.device_);                                                        \
-    return *this;                                                                             \
+#define HIDET_CUDA_MOVES(Type, member)                                          \
+  Type::Type(Type&& other) noexcept                                             \
+      : member(std::exchange(other.member, nullptr)), device_(other.device_) {} \
+  Type& Type::operator=(Type&& other) noexcept {                                \
+    std::swap(member, other.member);                                            \
+    std::swap(device_, other.device_);                                          \
+    return *this;                                                               \
   }
 HIDET_CUDA_MOVES(CudaStream, handle_)
 HIDET_CUDA_MOVES(CudaEvent, handle_)
@@ -83,7 +83,9 @@ CudaPinned::CudaPinned(size_t bytes, int device) : bytes_(bytes), device_(device
 }
 
 CudaPinned::CudaPinned(CudaPinned&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), device_(other.device_) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      device_(other.device_) {}
 
 CudaPinned& CudaPinned::operator=(CudaPinned&& other) noexcept {
   std::swap(data_, other.data_);
@@ -112,7 +114,8 @@ CudaGraph::CudaGraph(int device, const std::function<void(CUstream_st*)>& work) 
   try {
     work(stream.handle());
   } catch (...) {
-    if (driver().cuStreamEndCapture(stream.handle(), &graph) == kOk && graph) driver().cuGraphDestroy(graph);
+    if (driver().cuStreamEndCapture(stream.handle(), &graph) == kOk && graph)
+      driver().cuGraphDestroy(graph);
     throw;
   }
   HIDET_CU(cuStreamEndCapture, stream.handle(), &graph);
@@ -126,7 +129,8 @@ CudaGraph::~CudaGraph() {
 }
 
 void CudaGraph::launch(CUstream_st* stream) const {
-  HIDET_REQUIRE(handle_, ErrorCode::usage, "", "this CudaGraph is empty: construct it with the work to record");
+  HIDET_REQUIRE(handle_, ErrorCode::usage, "",
+                "this CudaGraph is empty: construct it with the work to record");
   bind(device_);
   HIDET_CU(cuGraphLaunch, handle_, stream);
 }
@@ -154,14 +158,15 @@ void cuda_clear_async(int device, CUstream_st* stream, void* to, size_t bytes) {
   HIDET_CU(cuMemsetD8Async, cuda::as_device(to), static_cast<unsigned char>(0), bytes, stream);
 }
 
-void cuda_tensor_map(int device, void* map, int data_type, int rank, void* address, const uint64_t* dims,
-                     const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides,
-                     int interleave, int swizzle, int l2_promotion, int oob_fill) {
+void cuda_tensor_map(int device, void* map, int data_type, int rank, void* address,
+                     const uint64_t* dims, const uint64_t* strides, const uint32_t* box,
+                     const uint32_t* element_strides, int interleave, int swizzle, int l2_promotion,
+                     int oob_fill) {
   cuda::bind(device);
   HIDET_REQUIRE(reinterpret_cast<uintptr_t>(map) % 64 == 0, ErrorCode::internal, "",
                 "a tensor map must be 64-byte aligned");
-  HIDET_CU(cuTensorMapEncodeTiled, map, data_type, static_cast<uint32_t>(rank), address, dims, strides, box, element_strides,
-           interleave, swizzle, l2_promotion, oob_fill);
+  HIDET_CU(cuTensorMapEncodeTiled, map, data_type, static_cast<uint32_t>(rank), address, dims,
+           strides, box, element_strides, interleave, swizzle, l2_promotion, oob_fill);
 }
 
 }  // namespace hidet::runtime

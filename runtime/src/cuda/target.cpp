@@ -42,7 +42,8 @@ bool parse_name(std::string_view name, CudaTarget& target) {
 
 // The word after `.directive` in the PTX header, or empty.
 std::string_view ptx_directive(std::span<const std::byte> bytes, std::string_view directive) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 4096));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                              std::min<size_t>(bytes.size(), 4096));
   size_t at = text.find(directive);
   if (at == text.npos) return {};
   at = text.find_first_not_of(" \t", at + directive.size());
@@ -84,8 +85,9 @@ std::string ptx_problem(const CudaImage& image, CudaTarget& target, const CudaDe
     const std::string_view version = ptx_directive(text, ".version");
     const int needed = cuda_of_ptx(version);
     if (needed > gpu.driver_version)
-      return detail::concat("the driver (CUDA ", gpu.driver_version / 1000, ".", gpu.driver_version % 1000 / 10,
-                            ") is too old for its PTX ", version, " (CUDA ", needed / 1000, ".", needed % 1000 / 10, ")");
+      return detail::concat("the driver (CUDA ", gpu.driver_version / 1000, ".",
+                            gpu.driver_version % 1000 / 10, ") is too old for its PTX ", version,
+                            " (CUDA ", needed / 1000, ".", needed % 1000 / 10, ")");
   }
   return "";
 }
@@ -116,7 +118,8 @@ bool CudaTarget::is_cuda(std::string_view name) {
   return parse_name(name, target);
 }
 
-CudaVerdict cuda_verdict(std::span<const CudaImage> images, const CudaDeviceInfo& gpu, bool allow_jit) {
+CudaVerdict cuda_verdict(std::span<const CudaImage> images, const CudaDeviceInfo& gpu,
+                         bool allow_jit) {
   CudaVerdict best;
   int best_rank = -1;
   std::string why_not;
@@ -124,7 +127,8 @@ CudaVerdict cuda_verdict(std::span<const CudaImage> images, const CudaDeviceInfo
     CudaTarget target = CudaTarget::parse(images[i].target);
     if (target.is_ptx) {
       std::string problem = ptx_problem(images[i], target, gpu);
-      if (problem.empty() && fits(target, gpu) && !allow_jit) problem = "its PTX would run, but compiling at load is switched off";
+      if (problem.empty() && fits(target, gpu) && !allow_jit)
+        problem = "its PTX would run, but compiling at load is switched off";
       if (!problem.empty()) {
         why_not = "; " + problem;
         continue;
@@ -135,13 +139,16 @@ CudaVerdict cuda_verdict(std::span<const CudaImage> images, const CudaDeviceInfo
     best.image = static_cast<int>(i);
     best.fit = target.is_ptx ? CudaFit::jit : CudaFit::yes;
   }
-  const std::string where = detail::concat(gpu.name, " (compute capability ", arch_text(gpu.arch()), ")");
+  const std::string where =
+      detail::concat(gpu.name, " (compute capability ", arch_text(gpu.arch()), ")");
   if (best.fit == CudaFit::no)
-    best.reason = detail::concat("the program has GPU code for ", images.empty() ? "no GPU" : list_targets(images), ", none of which runs on ",
-                                 where, why_not);
+    best.reason = detail::concat("the program has GPU code for ",
+                                 images.empty() ? "no GPU" : list_targets(images),
+                                 ", none of which runs on ", where, why_not);
   else
-    best.reason = detail::concat(best.fit == CudaFit::yes ? "runs with the code for " : "runs by compiling the PTX of ",
-                                 images[static_cast<size_t>(best.image)].target, " on ", where);
+    best.reason = detail::concat(
+        best.fit == CudaFit::yes ? "runs with the code for " : "runs by compiling the PTX of ",
+        images[static_cast<size_t>(best.image)].target, " on ", where);
   return best;
 }
 
@@ -149,7 +156,9 @@ CudaVerdict cuda_verdict(std::span<const CudaImage> images, int device, bool all
   const cuda::Found& all = cuda::found();
   if (!all.problem.empty()) return {CudaFit::no, -1, all.problem};
   if (device < 0 || device >= static_cast<int>(all.devices.size()))
-    return {CudaFit::no, -1, detail::concat("there is no GPU cuda:", device, "; this machine has ", all.devices.size())};
+    return {
+        CudaFit::no, -1,
+        detail::concat("there is no GPU cuda:", device, "; this machine has ", all.devices.size())};
   return cuda_verdict(images, all.devices[static_cast<size_t>(device)]->info, allow_jit);
 }
 

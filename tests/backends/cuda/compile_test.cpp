@@ -24,7 +24,8 @@ CudaUnit vector_add(const std::string& name = "vector_add") {
   return {name,
           "extern \"C\" __global__ void " + name +
               "(const float* a, const float* b, float* c, int n) {\n"
-              "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) c[i] = a[i] * b[i] + c[i];\n}\n",
+              "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) c[i] = a[i] * b[i] + "
+              "c[i];\n}\n",
           {name}};
 }
 
@@ -82,7 +83,8 @@ TEST_F(CudaCompile, ContractionOnlyUnderFastMath) {
 TEST_F(CudaCompile, HalfAndBrainFloatHeaders) {
   const CudaUnit unit{"halves",
                       "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cuda_fp8.h>\n"
-                      "extern \"C\" __global__ void halves(__half* a, __nv_bfloat16* b) { a[0] = __hadd(a[0], a[1]); b[0] = b[0] * b[1]; }\n",
+                      "extern \"C\" __global__ void halves(__half* a, __nv_bfloat16* b) { a[0] = "
+                      "__hadd(a[0], a[1]); b[0] = b[0] * b[1]; }\n",
                       {"halves"}};
   EXPECT_THAT(compile(unit, {.target = "sm_90a"}), HasSubstr(".text.halves"));
 }
@@ -92,11 +94,17 @@ TEST_F(CudaCompile, ManyUnitsAreOneBundleWhateverTheThreads) {
   for (int i = 0; i < 5; ++i) units.push_back(vector_add("kernel_" + std::to_string(i)));
   std::vector<int> seen;
   CudaStats stats;
-  const auto one = compile_cuda(units, {.target = "sm_80", .jobs = 1, .use_cache = false, .progress = [&](int done, int total) {
-                                  EXPECT_EQ(total, 5);
-                                  seen.push_back(done);
-                                  return true;
-                                }}, &stats);
+  const auto one = compile_cuda(units,
+                                {.target = "sm_80",
+                                 .jobs = 1,
+                                 .use_cache = false,
+                                 .progress =
+                                     [&](int done, int total) {
+                                       EXPECT_EQ(total, 5);
+                                       seen.push_back(done);
+                                       return true;
+                                     }},
+                                &stats);
   const auto four = compile_cuda(units, {.target = "sm_80", .jobs = 4, .use_cache = false});
   EXPECT_EQ(one, four);
   EXPECT_EQ(stats.compiled, 5);
@@ -113,7 +121,9 @@ TEST_F(CudaCompile, ManyUnitsAreOneBundleWhateverTheThreads) {
 }
 
 TEST_F(CudaCompile, RefusedTextNamesUnitAndLine) {
-  const CudaUnit unit{"broken_kernel", "extern \"C\" __global__ void broken_kernel() {\n  int x = undeclared;\n}\n", {"broken_kernel"}};
+  const CudaUnit unit{"broken_kernel",
+                      "extern \"C\" __global__ void broken_kernel() {\n  int x = undeclared;\n}\n",
+                      {"broken_kernel"}};
   const auto folder = std::filesystem::temp_directory_path() / "hidet_keep_test";
   std::filesystem::remove_all(folder);
   Error error = error_of([&] { compile(unit, {}); });
@@ -132,7 +142,8 @@ TEST_F(CudaCompile, RefusedTextNamesUnitAndLine) {
 }
 
 TEST_F(CudaCompile, TheFirstUnitsErrorIsReported) {
-  std::vector<CudaUnit> units = {vector_add("good"), {"bad_1", "nonsense", {}}, {"bad_2", "nonsense", {}}};
+  std::vector<CudaUnit> units = {
+      vector_add("good"), {"bad_1", "nonsense", {}}, {"bad_2", "nonsense", {}}};
   for (int jobs : {1, 3}) {
     const Error error = error_of([&] { compile_cuda(units, {.jobs = jobs, .use_cache = false}); });
     EXPECT_EQ(error.code(), ErrorCode::internal);
@@ -143,8 +154,10 @@ TEST_F(CudaCompile, TheFirstUnitsErrorIsReported) {
 TEST_F(CudaCompile, ProgressCanCancel) {
   std::vector<CudaUnit> units;
   for (int i = 0; i < 4; ++i) units.push_back(vector_add("kernel_" + std::to_string(i)));
-  const Error error =
-      error_of([&] { compile_cuda(units, {.jobs = 1, .use_cache = false, .progress = [](int, int) { return false; }}); });
+  const Error error = error_of([&] {
+    compile_cuda(units,
+                 {.jobs = 1, .use_cache = false, .progress = [](int, int) { return false; }});
+  });
   EXPECT_EQ(error.code(), ErrorCode::cancelled);
 }
 
@@ -155,7 +168,8 @@ TEST_F(CudaCompile, NvccMakesTheSameKernel) {
   EXPECT_THAT(code, HasSubstr(".text.vector_add"));
   const Error error = error_of([&] { compile({"bad", "nonsense", {}}, {.compiler = "nvcc"}); });
   EXPECT_EQ(error.code(), ErrorCode::internal);
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::temp_directory_path()))
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::temp_directory_path()))
     EXPECT_THAT(entry.path().filename().string(), Not(::testing::StartsWith("hidet-nvcc-")));
 }
 
@@ -165,8 +179,9 @@ TEST(CudaArch, NamesAndKernels) {
     int kernels;
     bool ptx;
   };
-  const Row rows[] = {{"sm_80", "sm_80", 80, false},     {"sm_90a", "sm_90a", 90, false},   {"90a", "sm_90a", 90, false},
-                      {"sm_90", "sm_90", 80, false},     {"sm_100a", "sm_100a", 80, false}, {"sm_120", "sm_120", 80, false},
+  const Row rows[] = {{"sm_80", "sm_80", 80, false},     {"sm_90a", "sm_90a", 90, false},
+                      {"90a", "sm_90a", 90, false},      {"sm_90", "sm_90", 80, false},
+                      {"sm_100a", "sm_100a", 80, false}, {"sm_120", "sm_120", 80, false},
                       {"ptx", "compute_80", 80, true},   {"compute_90a", "compute_90a", 90, true},
                       {"sm_75", "sm_75", 75, false}};
   for (const Row& row : rows) {
@@ -176,7 +191,8 @@ TEST(CudaArch, NamesAndKernels) {
     EXPECT_EQ(arch.is_ptx, row.ptx) << row.name;
   }
   EXPECT_EQ(CudaArch::parse("90a").name, "sm_90a");
-  for (const char* bad : {"", "sm_", "sm_70", "sm_90x", "hopper", "sm_90a ", "compute_", "sm_90;ls"}) {
+  for (const char* bad :
+       {"", "sm_", "sm_70", "sm_90x", "hopper", "sm_90a ", "compute_", "sm_90;ls"}) {
     const Error error = error_of([&] { CudaArch::parse(bad); });
     EXPECT_EQ(error.code(), ErrorCode::usage) << bad;
     EXPECT_THAT(error.what(), HasSubstr("sm_80, sm_86"));
@@ -213,10 +229,12 @@ void compile_with_nothing() {
 
 TEST(CudaMissing, NeitherCompiler) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(compile_with_nothing(), ::testing::ExitedWithCode(5), "NVRTC cannot be opened .looked for /nonexistent/tool.*HIDET_CUDA_ROOT");
+  EXPECT_EXIT(compile_with_nothing(), ::testing::ExitedWithCode(5),
+              "NVRTC cannot be opened .looked for /nonexistent/tool.*HIDET_CUDA_ROOT");
 }
 
 TEST(CudaMissing, UnknownCompilerIsUsage) {
   const CudaUnit unit = vector_add();
-  EXPECT_EQ(error_of([&] { compile_cuda({&unit, 1}, {.compiler = "gcc"}); }).code(), ErrorCode::usage);
+  EXPECT_EQ(error_of([&] { compile_cuda({&unit, 1}, {.compiler = "gcc"}); }).code(),
+            ErrorCode::usage);
 }

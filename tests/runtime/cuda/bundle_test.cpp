@@ -12,12 +12,17 @@ using namespace hidet::runtime;
 
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-std::string text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 std::vector<uint8_t> sample() {
   static const std::string a = "first piece", b = "", c(200, 'c');
-  const CudaBundlePart parts[] = {{{"add", "mul"}, bytes_of(a)}, {{}, bytes_of(b)}, {{"third"}, bytes_of(c)}};
+  const CudaBundlePart parts[] = {
+      {{"add", "mul"}, bytes_of(a)}, {{}, bytes_of(b)}, {{"third"}, bytes_of(c)}};
   return write_cuda_bundle(parts);
 }
 
@@ -62,7 +67,8 @@ TEST(CudaBundle, EveryTruncationAndManyFlipsAreErrorsOrViewsInside) {
       EXPECT_EQ(error.code(), ErrorCode::bad_file);
     }
   };
-  for (size_t size = 8; size < file.size(); ++size) inside({file.begin(), file.begin() + static_cast<ptrdiff_t>(size)});
+  for (size_t size = 8; size < file.size(); ++size)
+    inside({file.begin(), file.begin() + static_cast<ptrdiff_t>(size)});
   std::mt19937 random(7);
   for (int i = 0; i < 5000; ++i) {
     std::vector<uint8_t> damaged = file;

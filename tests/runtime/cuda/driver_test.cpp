@@ -28,7 +28,8 @@ void print_problem(const char* name, const char* fake) {
     try {
       call();
     } catch (const Error& error) {
-      right += error.code() == ErrorCode::device && std::string(error.what()).find(problem) != std::string::npos;
+      right += error.code() == ErrorCode::device &&
+               std::string(error.what()).find(problem) != std::string::npos;
     }
   };
   expect([] { cuda_device_info(0); });
@@ -37,7 +38,8 @@ void print_problem(const char* name, const char* fake) {
   expect([] { CudaEvent event; });
   expect([] { CudaPinned pinned(16); });
   expect([] { runtime::cuda_allocate(0, 16); });
-  expect([] { runtime::CudaModule::load(std::vector<runtime::CudaImage>{{"sm_80", {}}}, {"k"}, 0); });
+  expect(
+      [] { runtime::CudaModule::load(std::vector<runtime::CudaImage>{{"sm_80", {}}}, {"k"}, 0); });
   runtime::cuda_free(0, nullptr);
   const runtime::CudaImage image{"sm_80", {}};
   const bool verdict = runtime::cuda_verdict({&image, 1}, 0).reason == problem;
@@ -67,16 +69,19 @@ TEST_F(CudaDriver, Missing) {
 TEST_F(CudaDriver, Stub) {
   const std::string file = stub();
   if (file.empty()) GTEST_SKIP() << "no stub libcuda.so in /usr/local/cuda";
-  EXPECT_EXIT(print_problem(file.c_str(), ""), ::testing::ExitedWithCode(5), "the CUDA toolkit's stub, not a driver");
+  EXPECT_EXIT(print_problem(file.c_str(), ""), ::testing::ExitedWithCode(5),
+              "the CUDA toolkit's stub, not a driver");
 }
 
 TEST_F(CudaDriver, Old) {
   EXPECT_EXIT(print_problem(HIDET_FAKE_LIBCUDA, "old"), ::testing::ExitedWithCode(5),
-              "the GPU driver is too old: it is for CUDA 11.4 and lacks cuGetErrorString; CUDA 12.0 or later is needed");
+              "the GPU driver is too old: it is for CUDA 11.4 and lacks cuGetErrorString; CUDA "
+              "12.0 or later is needed");
 }
 
 TEST_F(CudaDriver, NoGpu) {
-  EXPECT_EXIT(print_problem(HIDET_FAKE_LIBCUDA, "nodevice"), ::testing::ExitedWithCode(5), "the GPU driver finds no GPU");
+  EXPECT_EXIT(print_problem(HIDET_FAKE_LIBCUDA, "nodevice"), ::testing::ExitedWithCode(5),
+              "the GPU driver finds no GPU");
 }
 
 TEST_F(CudaDriver, Broken) {
@@ -85,5 +90,6 @@ TEST_F(CudaDriver, Broken) {
 }
 
 TEST_F(CudaDriver, NotADriver) {
-  EXPECT_EXIT(print_problem("libc.so.6", ""), ::testing::ExitedWithCode(5), "libc.so.6 is no GPU driver: it has no cuInit");
+  EXPECT_EXIT(print_problem("libc.so.6", ""), ::testing::ExitedWithCode(5),
+              "libc.so.6 is no GPU driver: it has no cuInit");
 }

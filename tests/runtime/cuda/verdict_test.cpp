@@ -67,15 +67,18 @@ TEST(CudaVerdict, TableOfTargets) {
 TEST(CudaVerdict, ReasonsAreSentencesThatName) {
   const auto list = images({"sm_80", "sm_86"});
   EXPECT_EQ(cuda_verdict(list, gpu(9, 0)).reason,
-            "the program has GPU code for sm_80, sm_86, none of which runs on Test GPU (compute capability 9.0)");
-  EXPECT_EQ(cuda_verdict(list, gpu(8, 6)).reason, "runs with the code for sm_86 on Test GPU (compute capability 8.6)");
+            "the program has GPU code for sm_80, sm_86, none of which runs on Test GPU (compute "
+            "capability 9.0)");
+  EXPECT_EQ(cuda_verdict(list, gpu(8, 6)).reason,
+            "runs with the code for sm_86 on Test GPU (compute capability 8.6)");
 }
 
 TEST(CudaVerdict, CompilingAtLoadCanBeSwitchedOff) {
   const auto list = images({"ptx"});
   const CudaVerdict verdict = cuda_verdict(list, gpu(9, 0), false);
   EXPECT_EQ(verdict.fit, CudaFit::no);
-  EXPECT_NE(verdict.reason.find("compiling at load is switched off"), std::string::npos) << verdict.reason;
+  EXPECT_NE(verdict.reason.find("compiling at load is switched off"), std::string::npos)
+      << verdict.reason;
 }
 
 TEST(CudaVerdict, PtxNewerThanTheDriverIsRefused) {
@@ -84,7 +87,9 @@ TEST(CudaVerdict, PtxNewerThanTheDriverIsRefused) {
   EXPECT_EQ(cuda_verdict(list, gpu(8, 0, 13000)).fit, CudaFit::jit);
   const CudaVerdict old = cuda_verdict(list, gpu(8, 0, 12040));
   EXPECT_EQ(old.fit, CudaFit::no);
-  EXPECT_NE(old.reason.find("the driver (CUDA 12.4) is too old for its PTX 9.0 (CUDA 13.0)"), std::string::npos) << old.reason;
+  EXPECT_NE(old.reason.find("the driver (CUDA 12.4) is too old for its PTX 9.0 (CUDA 13.0)"),
+            std::string::npos)
+      << old.reason;
 }
 
 TEST(CudaVerdict, PtxTextSaysItsChip) {
@@ -100,7 +105,8 @@ TEST(CudaTarget, Names) {
   EXPECT_EQ(CudaTarget::parse("sm_120").arch, 120);
   EXPECT_TRUE(CudaTarget::parse("ptx").is_ptx);
   EXPECT_TRUE(CudaTarget::parse("compute_80").is_ptx);
-  for (const char* bad : {"", "sm_", "sm_9", "sm_90b", "sm_9000", "compute_", "x86-64-v3", "ptx2", "sm_-80", "sm_a"}) {
+  for (const char* bad : {"", "sm_", "sm_9", "sm_90b", "sm_9000", "compute_", "x86-64-v3", "ptx2",
+                          "sm_-80", "sm_a"}) {
     EXPECT_FALSE(CudaTarget::is_cuda(bad)) << bad;
     EXPECT_THROW(CudaTarget::parse(bad), Error) << bad;
   }

@@ -13,9 +13,9 @@ namespace hidet::backends {
 
 /// A GPU target, taken apart.
 struct CudaArch {
-  std::string name;      ///< as files and messages write it: "sm_90a", "ptx"
-  std::string code;      ///< what the compiler is told: "sm_90a", "compute_80"
-  int arch = 80;         ///< 80, 90, 120
+  std::string name;  ///< as files and messages write it: "sm_90a", "ptx"
+  std::string code;  ///< what the compiler is told: "sm_90a", "compute_80"
+  int arch = 80;     ///< 80, 90, 120
   bool is_ptx = false;
   /// Which kernels to choose from: 90 where Hopper's own instructions may be used (sm_90a), else 80, which run on
   /// every later chip too (sm_90, sm_100a, sm_120, ptx).
@@ -51,14 +51,16 @@ struct CudaOptions {
 struct CudaStats {
   int units = 0, cache_hits = 0, compiled = 0;
   double compile_ms = 0;  ///< wall time of all compiles together
-  std::string report;     ///< the assembler's words on registers, shared memory and spills of what was compiled now
+  std::string
+      report;  ///< the assembler's words on registers, shared memory and spills of what was compiled now
 };
 
 /// The bytes of kernels.cubin (kernels.ptx for PTX targets): one unit's code as it is, several as a bundle
 /// (hidet/runtime/cuda_bundle.h). The same units, options and compiler give the same bytes.
 /// Throws Error(device) when there is no compiler or header, Error(internal) with the compiler's first lines when it
 /// refuses the text (HIDET_KEEP keeps that text), Error(cancelled) when progress says so.
-std::vector<uint8_t> compile_cuda(std::span<const CudaUnit> units, const CudaOptions& options = {}, CudaStats* stats = nullptr);
+std::vector<uint8_t> compile_cuda(std::span<const CudaUnit> units, const CudaOptions& options = {},
+                                  CudaStats* stats = nullptr);
 
 /// Name and version of the compiler that compile_cuda would use, one line, part of every cache key; empty when
 /// there is none.

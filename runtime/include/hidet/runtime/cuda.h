@@ -20,12 +20,12 @@ namespace hidet {
 struct CudaDeviceInfo {
   int index = 0;
   std::string name;
-  int major = 0, minor = 0;       ///< compute capability
-  int64_t memory_bytes = 0;       ///< all of its memory
+  int major = 0, minor = 0;  ///< compute capability
+  int64_t memory_bytes = 0;  ///< all of its memory
   int multiprocessors = 0;
-  int64_t shared_bytes = 0;       ///< the most shared memory that one block can have
+  int64_t shared_bytes = 0;  ///< the most shared memory that one block can have
   int64_t l2_bytes = 0;
-  int driver_version = 0;         ///< 13000 for CUDA 13.0
+  int driver_version = 0;                          ///< 13000 for CUDA 13.0
   int arch() const { return major * 10 + minor; }  ///< 90 for compute capability 9.0
 };
 
@@ -51,8 +51,8 @@ class CudaStream {
   CUstream_st* handle() const { return handle_; }
   int device() const { return device_; }
   void synchronize() const;
-  bool done() const;                         ///< all work queued so far has finished
-  void wait(const CudaEvent& event) const;   ///< later work waits for the event
+  bool done() const;                        ///< all work queued so far has finished
+  void wait(const CudaEvent& event) const;  ///< later work waits for the event
 
  private:
   CUstream_st* handle_ = nullptr;
