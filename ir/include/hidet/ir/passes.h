@@ -24,7 +24,7 @@ Pass lower_guards();         ///< guarded reads and writes become conditions on 
 Pass lower_tensors();        ///< Element, ElementStore, AddressOf become Load, Store, pointer arithmetic by layout; registers become arrays
 Pass unroll_loops();         ///< loops marked unroll become copies of their body
 Pass vectorize_loops();      ///< loops marked vectorize become vector code, or copies where that is not possible
-Pass promote_registers();    ///< register arrays whose indices are all constants become scalar (or vector) variables
+Pass widen_halves();        ///< f16 and bf16 arithmetic through f32, rounded at each operator
 Pass simplify();             ///< constant folding and the integer rules, proved by bounds
 Pass fold_branches();        ///< ifs and selects with constant conditions, empty loops, dead declarations
 
