@@ -37,7 +37,6 @@ enum : int {
   kNotReady = 600,
 };
 enum : int {
-  kAttrMaxThreads = 1,
   kAttrMultiprocessors = 16,
   kAttrL2 = 38,
   kAttrMajor = 75,
