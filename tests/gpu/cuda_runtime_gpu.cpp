@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <hidet/runtime/cuda.h>
+#include <hidet/runtime/device_api.h>
 #include <hidet/runtime/error.h>
 
 #include "src/cuda/cuda_memory.h"
@@ -175,6 +176,29 @@ void copies() {
   cuda_copy_async(0, stream.handle(), b.data, pinned.data(), 4096);
   stream.synchronize();
   require(b.host()[1023] == values[1023], "a copy from pinned memory differs");
+}
+
+void device_api() {
+  DeviceApi& api = cuda_device_api(0);
+  const Device gpu(DeviceKind::cuda), cpu;
+  const std::vector<float> values = ramp(12345, 0.25F);
+  std::vector<float> back(values.size(), -1);
+  const size_t bytes = values.size() * 4;
+  void* p = api.allocate(bytes);
+  void* q = api.allocate(bytes);
+  api.copy(p, gpu, values.data(), cpu, bytes);
+  api.copy(q, gpu, p, gpu, bytes);
+  api.copy(back.data(), cpu, q, gpu, bytes);
+  require(back == values, "a copy differs");
+  api.fill_zero(q, bytes);
+  api.copy(back.data(), cpu, q, gpu, bytes);
+  require(back == std::vector<float>(values.size(), 0.0F), "fill_zero left something");
+  api.free(p, bytes);
+  api.free(q, bytes);
+  api.synchronize();
+  api.trim();
+  require(api.allocate(0) == nullptr, "0 bytes are not null");
+  expect_text(error_of([] { cuda_device_api(99); }), ErrorCode::device, "there is no GPU cuda:99");
 }
 
 void vector_adds() {
@@ -507,6 +531,7 @@ int main(int argc, char** argv) {
                                                        {"flat_memory", flat_memory},
                                                        {"out_of_memory", out_of_memory},
                                                        {"copies", copies},
+                                                       {"device_api", device_api},
                                                        {"vector_adds", vector_adds},
                                                        {"streams_and_events", streams_and_events},
                                                        {"free_while_in_use", free_while_in_use},

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include <hidet/runtime/cuda.h>
+#include <hidet/runtime/device_api.h>
 #include <hidet/runtime/error.h>
 
 #include "src/cuda/cuda_memory.h"
@@ -38,12 +39,13 @@ void print_problem(const char* name, const char* fake) {
   expect([] { CudaEvent event; });
   expect([] { CudaPinned pinned(16); });
   expect([] { runtime::cuda_allocate(0, 16); });
+  expect([] { runtime::cuda_device_api(0); });
   expect(
       [] { runtime::CudaModule::load(std::vector<runtime::CudaImage>{{"sm_80", {}}}, {"k"}, 0); });
   runtime::cuda_free(0, nullptr);
   const runtime::CudaImage image{"sm_80", {}};
   const bool verdict = runtime::cuda_verdict({&image, 1}, 0).reason == problem;
-  std::exit(right == 7 && verdict && cuda_device_count() == 0 ? 5 : 1);
+  std::exit(right == 8 && verdict && cuda_device_count() == 0 ? 5 : 1);
 }
 
 std::string stub() {
