@@ -8,7 +8,7 @@ foreach(library lldELF lldCommon clang-cpp LLVM)
 endforeach()
 if(HIDET_CLANG_INCLUDE AND HIDET_lldELF_LIBRARY AND HIDET_clang-cpp_LIBRARY)
   hidet_plugin(clang
-    SOURCES cpu/plugin/compile.cpp cpu/plugin/link.cpp
+    SOURCES cpu/plugin/compile.cpp cpu/plugin/guard.cpp cpu/plugin/link.cpp
     INCLUDE ${HIDET_CLANG_INCLUDE}
     LINK ${HIDET_CLANG_LIBRARIES} z zstd)
   target_link_options(hidet_clang PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections)

@@ -12,7 +12,6 @@
 #include <clang/CodeGen/CodeGenAction.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/TextDiagnosticPrinter.h>
-#include <llvm/Support/CrashRecoveryContext.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/VirtualFileSystem.h>
 
@@ -21,29 +20,6 @@
 
 namespace hidet_clang {
 namespace {
-
-/// Installs LLVM's crash handlers for the first of the guarded works in flight, removes them after the last.
-class HandlersInstalled {
- public:
-  HandlersInstalled() {
-    std::lock_guard lock(mutex());
-    if (count()++ == 0) llvm::CrashRecoveryContext::Enable();
-  }
-  ~HandlersInstalled() {
-    std::lock_guard lock(mutex());
-    if (--count() == 0) llvm::CrashRecoveryContext::Disable();
-  }
-
- private:
-  static std::mutex& mutex() {
-    static std::mutex m;
-    return m;
-  }
-  static int& count() {
-    static int n = 0;
-    return n;
-  }
-};
 
 void initialize_target() {
   static std::once_flag once;
@@ -103,12 +79,6 @@ int compile(const char* const* arguments, int count, hidet_clang_bytes text, hid
 }
 
 }  // namespace
-
-bool run_guarded(const std::function<void()>& work) {
-  HandlersInstalled handlers;
-  llvm::CrashRecoveryContext context;
-  return context.RunSafely(work);
-}
 
 }  // namespace hidet_clang
 

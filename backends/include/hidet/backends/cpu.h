@@ -42,7 +42,8 @@ struct BuildStats {
 };
 
 /// Compiles every unit and links them once into a position-independent shared object that exports only
-/// hidet_* functions. The same units, options and compiler give the same bytes.
+/// hidet_* functions. (To dlopen it from memory keep its descriptor open while it is loaded: dlopen takes two
+/// libraries that were opened under one name, such as /proc/self/fd/7, for the same one.) The same units, options and compiler give the same bytes.
 /// Throws Error(device) when no compiler is there, Error(internal) with the compiler's words when it
 /// refuses the text, Error(cancelled) when progress says so.
 std::vector<uint8_t> build_shared_object(std::span<const Unit> units, const CpuOptions& options = {},
