@@ -1,0 +1,157 @@
+// handles.cpp - variables, tensors in hand, results of calls.
+#include <hidet/lang/handle.h>
+#include <hidet/runtime/error.h>
+
+#include "recorder.h"
+
+namespace hidet::lang {
+using namespace detail;
+
+namespace {
+const ir::TensorInfo& tensor_of(const Value& v, const char* what, SourceLoc at) {
+  HIDET_REQUIRE(v.expr() && v.type().is_tensor(), ErrorCode::usage, at.text(), what, " takes a tensor, not ",
+                v.expr() ? v.type().text() : "nothing");
+  return v.type().tensor_info();
+}
+
+std::vector<Expr> exprs(const std::vector<Located>& list) {
+  std::vector<Expr> out;
+  for (const Located& l : list) out.push_back(l.value.expr());
+  return out;
+}
+
+SourceLoc place(std::initializer_list<Located> list) { return list.size() ? list.begin()->loc : SourceLoc(); }
+
+/// tensor[indices] with everything that the parts read, and the tensor itself.
+Value element(const Value& tensor, std::initializer_list<Located> indices, bool guarded, int lanes) {
+  std::vector<ir::Read> reads = tensor.reads();
+  auto add = [&](const Value& v) {
+    const Value sum(tensor.expr(), std::move(reads));
+    reads = ir::join_reads({&sum, &v});
+  };
+  for (const Located& i : indices) add(i.value);
+  const SourceLoc at = place(indices);
+  if (auto* recorder = ir::current_recorder())
+    add(Value(tensor.expr(), {{ir::place_of(tensor.expr()), recorder->clock(), at}}));
+  return Value(ir::make_element(tensor.expr(), exprs(indices), guarded, lanes, at), std::move(reads));
+}
+
+void store_element(const Value& tensor, std::initializer_list<Located> indices, const Value& v, bool guarded,
+                   const Type& type, SourceLoc at) {
+  FunctionRecorder& r = recording(at, "a store");
+  ir::make_element(tensor.expr(), exprs(indices), guarded, type.lanes(), at);  // checks the indices
+  const Expr value = ir::coerce(v, type, "an element", at);
+  std::vector<const Value*> uses{&tensor, &v};
+  for (const Located& i : indices) uses.push_back(&i.value);
+  r.emit(ir::make_stmt<ir::ElementStore>(at, tensor.expr(), exprs(indices), value, guarded), uses,
+         ir::place_of(tensor.expr()));
+}
+
+/// The strides of a tensor in elements, for layouts that have them.
+std::vector<Expr> strides_of(const ir::TensorInfo& info, SourceLoc at) {
+  using Tag = Layout::Tag;
+  HIDET_REQUIRE(info.layout.tag == Tag::row_major || info.layout.tag == Tag::col_major || info.layout.tag == Tag::strided,
+                ErrorCode::usage, at.text(), "slice() takes a row major, column major or strided tensor, not ",
+                info.layout.text());
+  if (info.layout.tag == Tag::strided) return info.layout.strides;
+  const size_t rank = info.shape.size();
+  std::vector<Expr> strides(rank);
+  Expr stride = ir::make_int(1, Type(i32));
+  for (size_t n = 0; n < rank; n++) {
+    const size_t i = info.layout.tag == Tag::row_major ? rank - 1 - n : n;
+    strides[i] = stride;
+    stride = ir::make_binary(ir::BinaryOp::mul, stride, info.shape[i]);
+  }
+  return strides;
+}
+}  // namespace
+
+Value Handle::read(std::initializer_list<Located> indices) const {
+  tensor_of(*this, "read()", place(indices));
+  return element(*this, indices, true, 1);
+}
+Value Handle::load(std::initializer_list<Located> indices, int width) const {
+  tensor_of(*this, "load()", place(indices));
+  return element(*this, indices, false, width);
+}
+void Handle::write(std::initializer_list<Located> indices, const Located& v) const {
+  const ir::TensorInfo& info = tensor_of(*this, "write()", v.loc);
+  store_element(*this, indices, v.value, true, Type(info.dtype), v.loc);
+}
+void Handle::store(std::initializer_list<Located> indices, const Located& v) const {
+  const ir::TensorInfo& info = tensor_of(*this, "store()", v.loc);
+  HIDET_REQUIRE(v.value.expr() && v.value.type().is_arithmetic(), ErrorCode::usage, v.loc.text(), "store() takes a value");
+  store_element(*this, indices, v.value, false, Type::vector(info.dtype, v.value.type().lanes()), v.loc);
+}
+
+std::vector<Value> Handle::shape() const {
+  std::vector<Value> out;
+  for (const Expr& e : tensor_of(*this, "shape()", {}).shape) out.emplace_back(e);
+  return out;
+}
+int Handle::rank() const { return static_cast<int>(tensor_of(*this, "rank()", {}).shape.size()); }
+
+Value Handle::pointer(std::vector<Located> indices, SourceLoc at) const {
+  const ir::TensorInfo& info = tensor_of(*this, "ptr()", at);
+  HIDET_REQUIRE(info.scope != ir::Scope::registers, ErrorCode::usage, at.text(), "a tensor in registers has no address");
+  if (indices.empty()) indices.assign(info.shape.size(), Located(Value(0), at));
+  std::vector<ir::Read> reads = reads_of(indices);
+  return Value(ir::make_address(expr(), exprs(indices), at), std::move(reads));
+}
+
+Handle Handle::slice(std::initializer_list<Located> begin, std::initializer_list<Located> shape) const {
+  const SourceLoc at = place(begin);
+  const ir::TensorInfo& info = tensor_of(*this, "slice()", at);
+  HIDET_REQUIRE(begin.size() == info.shape.size() && shape.size() == info.shape.size(), ErrorCode::usage, at.text(),
+                "slice() of a tensor of rank ", info.shape.size(), " takes ", info.shape.size(),
+                " offsets and as many extents");
+  FunctionRecorder& r = recording(at, "slice()");
+  ir::TensorInfo part{info.dtype, exprs(shape), Layout::strided(strides_of(info, at)), ir::Scope::global};
+  const Value data = pointer(begin, at);
+  const VarRef var = ir::make_var("slice", Type::tensor(std::move(part)), false, at);
+  r.emit(ir::make_stmt<ir::DeclTensor>(at, var, data.expr()), {&data}, nullptr);
+  return Handle(Value(Expr(var)));
+}
+
+// --- mutable variables
+
+Var::operator Value() const {
+  auto* recorder = ir::current_recorder();
+  HIDET_REQUIRE(recorder, ErrorCode::usage, node_->loc.text(), "the variable '", node_->name,
+                "' is read outside a script function");
+  return Value(Expr(node_), {{node_.get(), recorder->clock(), node_->loc}});
+}
+void Var::operator=(const Located& v) const {
+  FunctionRecorder& r = recording(v.loc, "an assignment");
+  const Expr value = ir::coerce(v.value, node_->type, "the variable '" + node_->name + "'", v.loc);
+  r.emit(ir::make_stmt<ir::Assign>(v.loc, Expr(node_), value), {&v.value}, node_.get());
+}
+void Var::operator=(const Var& v) const { *this = Located(Value(v), node_->loc); }
+void Var::update(ir::BinaryOp op, const Located& v) const {
+  *this = Located(ir::binary(op, Value(*this), v.value, v.loc), v.loc);
+}
+
+// --- results of calls
+
+CallResult::CallResult(Value call, bool effects, SourceLoc at)
+    : call_(std::move(call)), effects_(effects), exceptions_(std::uncaught_exceptions()),
+      recorder_(ir::current_recorder()), at_(at) {}
+
+CallResult::operator Value() const {
+  HIDET_REQUIRE(call_.expr(), ErrorCode::usage, at_.text(), "the value of a call that returns nothing is used");
+  if (!used_ && effects_) static_cast<FunctionRecorder*>(recorder_)->must_be_used(call_.expr(), at_);
+  used_ = true;
+  return call_;
+}
+
+CallResult::~CallResult() {
+  if (used_ || !call_.expr() || !recorder_ || std::uncaught_exceptions() > exceptions_) return;
+  auto* recorder = static_cast<FunctionRecorder*>(recorder_);
+  try {
+    recorder->emit(ir::make_stmt<ir::Evaluate>(at_, call_.expr()), {&call_}, nullptr);
+  } catch (...) {
+    recorder->keep(std::current_exception());
+  }
+}
+
+}  // namespace hidet::lang

@@ -1,0 +1,8 @@
+// lang.h - collects the script language.
+#pragma once
+#include <hidet/lang/loops.h>
+#include <hidet/lang/memory.h>
+#include <hidet/lang/primitives.h>
+#include <hidet/lang/script_module.h>
+#include <hidet/lang/statements.h>
+#include <hidet/lang/types.h>

@@ -1,0 +1,127 @@
+// primitives.h - math, CUDA and CPU primitives. Each is a row of the table ir/primitives.h.
+// Threading: one thread at a time, the one that records.
+#pragma once
+#include <hidet/lang/handle.h>
+
+#include <string>
+
+namespace hidet::lang {
+
+namespace detail {
+Value math(const char* name, const std::vector<Located>& args);
+/// A row without side effects.
+Value pure(const char* name, const std::vector<Located>& args, SourceLoc at);
+/// A row that acts: recorded as a statement, or as the result. `stores`: how many of the first arguments
+/// are pointers that it writes through.
+CallResult effect(const char* name, const std::vector<Located>& args, const Type& result, int stores,
+                  std::vector<int64_t> attrs, SourceLoc at);
+Type pointee(const Located& pointer);
+/// The second operand of an atomic: a constant takes the pointee's type.
+Located operand(const Located& pointer, const Located& v);
+}  // namespace detail
+
+/// Any row of the table by name, where no function below says it better.
+Value prim(const std::string& name, const std::vector<Located>& args, const Type& result,
+           std::vector<int64_t> attrs = {}, Here at = Here::current());
+/// The same for a row with a side effect; it may store through its first `stores` arguments.
+inline CallResult prim_effect(const std::string& name, const std::vector<Located>& args, const Type& result = {},
+                              int stores = 0, std::vector<int64_t> attrs = {}, Here at = Here::current()) {
+  return detail::effect(name.c_str(), args, result, stores, std::move(attrs), at);
+}
+
+// --- math, lane by lane, on any floating-point dtype (abs: integers, too)
+#define HIDET_MATH(name) \
+  inline Value name(const Located& x) { return detail::math(#name, {x}); }
+HIDET_MATH(exp)
+HIDET_MATH(exp2)
+HIDET_MATH(expm1)
+HIDET_MATH(log)
+HIDET_MATH(log2)
+HIDET_MATH(log10)
+HIDET_MATH(log1p)
+HIDET_MATH(sqrt)
+HIDET_MATH(rsqrt)
+HIDET_MATH(tanh)
+HIDET_MATH(erf)
+HIDET_MATH(sigmoid)
+HIDET_MATH(sin)
+HIDET_MATH(cos)
+HIDET_MATH(tan)
+HIDET_MATH(asin)
+HIDET_MATH(acos)
+HIDET_MATH(atan)
+HIDET_MATH(sinh)
+HIDET_MATH(cosh)
+HIDET_MATH(asinh)
+HIDET_MATH(acosh)
+HIDET_MATH(atanh)
+HIDET_MATH(floor)
+HIDET_MATH(ceil)
+HIDET_MATH(round)
+HIDET_MATH(trunc)
+HIDET_MATH(abs)
+HIDET_MATH(isnan)
+HIDET_MATH(isinf)
+#undef HIDET_MATH
+inline Value fma(const Located& a, const Located& b, const Located& c) { return detail::math("fma", {a, b, c}); }
+inline Value pow(const Located& a, const Located& b) { return ir::binary(ir::BinaryOp::pow, a.value, b.value, b.loc); }
+
+// --- CUDA: indices, i32
+struct Builtin : ir::Recordable {
+  const char* row;
+  constexpr explicit Builtin(const char* name) : row(name) {}
+  operator Value() const { return detail::pure(row, {}, {}); }
+};
+struct Builtin3 {
+  Builtin x, y, z;
+};
+inline constexpr Builtin3 threadIdx{Builtin("thread_idx_x"), Builtin("thread_idx_y"), Builtin("thread_idx_z")};
+inline constexpr Builtin3 blockIdx{Builtin("block_idx_x"), Builtin("block_idx_y"), Builtin("block_idx_z")};
+inline constexpr Builtin3 blockDim{Builtin("block_dim_x"), Builtin("block_dim_y"), Builtin("block_dim_z")};
+inline constexpr Builtin3 gridDim{Builtin("grid_dim_x"), Builtin("grid_dim_y"), Builtin("grid_dim_z")};
+
+// --- CUDA: barriers and fences
+#define HIDET_STATEMENT(name) \
+  inline void name(Here at = Here::current()) { (void)detail::effect(#name, {}, {}, 0, {}, at); }
+HIDET_STATEMENT(syncthreads)
+HIDET_STATEMENT(syncwarp)
+HIDET_STATEMENT(threadfence)
+HIDET_STATEMENT(threadfence_block)
+HIDET_STATEMENT(cp_async_commit)
+#undef HIDET_STATEMENT
+
+// --- CUDA: exchange within a warp, full mask. Bound to an immutable variable where they are written, so
+// that every thread of the warp meets them once.
+Value shfl(const Located& v, const Located& lane);
+Value shfl_up(const Located& v, const Located& delta);
+Value shfl_down(const Located& v, const Located& delta);
+Value shfl_xor(const Located& v, const Located& mask);
+Value ballot(const Located& cond);
+Value any_lane(const Located& cond);
+Value all_lanes(const Located& cond);
+
+// --- CUDA: atomics; the old value
+#define HIDET_ATOMIC(name)                                                                             \
+  inline CallResult name(const Located& p, const Located& v) {                                         \
+    return detail::effect(#name, {p, detail::operand(p, v)}, detail::pointee(p), 1, {}, v.loc);        \
+  }
+HIDET_ATOMIC(atomic_add)
+HIDET_ATOMIC(atomic_max)
+HIDET_ATOMIC(atomic_min)
+HIDET_ATOMIC(atomic_exch)
+#undef HIDET_ATOMIC
+inline CallResult atomic_cas(const Located& p, const Located& expected, const Located& v) {
+  return detail::effect("atomic_cas", {p, detail::operand(p, expected), detail::operand(p, v)}, detail::pointee(p), 1,
+                        {}, v.loc);
+}
+
+// --- CUDA: asynchronous copies (sm_80), 4, 8 or 16 bytes from global to shared memory
+void cp_async(const Located& to, const Located& from, int bytes);
+void cp_async_wait(int pending = 0, Here at = Here::current());
+
+// --- CPU
+void prefetch(const Located& pointer);
+/// This thread's scratch block number `slot` (0 to 3) of at least `bytes`, 64-byte aligned.
+Value scratch(int slot, const Located& bytes, const Type& element);
+
+}  // namespace hidet::lang
