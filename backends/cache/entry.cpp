@@ -101,7 +101,8 @@ ReadResult read_entry(const std::string& path, ReadDepth depth, bool touch, Entr
   return result;
 }
 
-int write_entry(int fd, std::string_view key, std::string_view label, std::span<const uint8_t> payload) {
+int write_entry(int fd, std::string_view key, std::string_view label,
+                std::span<const uint8_t> payload) {
   Header header = {};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.key_bytes = key.size();

@@ -29,7 +29,8 @@ ReadResult read_entry(const std::string& path, ReadDepth depth, bool touch, Entr
 
 /// Writes a whole entry into an open file; 0 or errno. The file is not synchronised: what a power cut
 /// leaves half written is found by its checksum and dropped.
-int write_entry(int fd, std::string_view key, std::string_view label, std::span<const uint8_t> payload);
+int write_entry(int fd, std::string_view key, std::string_view label,
+                std::span<const uint8_t> payload);
 
 /// Bytes of the file that write_entry makes.
 uint64_t entry_bytes(size_t key, size_t label, size_t payload);

@@ -33,8 +33,9 @@ uint64_t parse_size(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), last, value);
   const std::string unit(end, last);
   const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
-  HIDET_REQUIRE(error == std::errc() && shift >= 0 && value <= (UINT64_MAX >> shift), ErrorCode::usage,
-                "", "HIDET_CACHE_SIZE is '", text, "' and should be a number of bytes, or one with K, M or G");
+  HIDET_REQUIRE(error == std::errc() && shift >= 0 && value <= (UINT64_MAX >> shift),
+                ErrorCode::usage, "", "HIDET_CACHE_SIZE is '", text,
+                "' and should be a number of bytes, or one with K, M or G");
   return value << shift;
 }
 
@@ -48,7 +49,8 @@ bool switched_off() {
 CacheOptions BuildCache::options_from_environment() {
   CacheOptions options;
   if (switched_off()) return options;
-  if (const std::string size = environment("HIDET_CACHE_SIZE"); !size.empty()) options.max_bytes = parse_size(size);
+  if (const std::string size = environment("HIDET_CACHE_SIZE"); !size.empty())
+    options.max_bytes = parse_size(size);
   options.folder = absolute(environment("HIDET_CACHE_DIR"));
   if (!options.folder.empty()) return options;
   const std::string xdg = environment("XDG_CACHE_HOME"), home = environment("HOME");
@@ -61,9 +63,12 @@ BuildCache& BuildCache::process() {
   static BuildCache* const cache = [] {
     CacheOptions options = options_from_environment();
     if (options.folder.empty() && !switched_off())
-      log_once("build cache", "there is no folder for the build cache (set HOME or HIDET_CACHE_DIR): what is compiled "
-                              "now is not kept");
-    return new BuildCache(std::move(options));  // lives on: other threads may build while the process ends
+      log_once(
+          "build cache",
+          "there is no folder for the build cache (set HOME or HIDET_CACHE_DIR): what is compiled "
+          "now is not kept");
+    return new BuildCache(
+        std::move(options));  // lives on: other threads may build while the process ends
   }();
   return *cache;
 }

@@ -51,7 +51,8 @@ int open_temporary(const std::string& folder, std::string& path) {
   int error = 0;
   // The folder may vanish between the two steps when another process clears it.
   for (int attempt = 0; attempt < 8; ++attempt) {
-    path = detail::concat(folder, "/", kTemporary, getpid(), "-", counter.fetch_add(1), "-", now_ns());
+    path =
+        detail::concat(folder, "/", kTemporary, getpid(), "-", counter.fetch_add(1), "-", now_ns());
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0) return fd;
     error = errno;
@@ -63,7 +64,8 @@ int open_temporary(const std::string& folder, std::string& path) {
   return -1;
 }
 
-std::string field(const std::vector<std::pair<std::string, std::string>>& fields, std::string_view name) {
+std::string field(const std::vector<std::pair<std::string, std::string>>& fields,
+                  std::string_view name) {
   for (const auto& [key, value] : fields)
     if (key == name) return value;
   return "";
@@ -72,7 +74,8 @@ std::string field(const std::vector<std::pair<std::string, std::string>>& fields
 }  // namespace
 
 std::string BuildCache::Impl::path_of(const CacheKey& key) const {
-  const std::string digest = options.digest ? options.digest(key.text()) : cache::key_digest(key.text());
+  const std::string digest =
+      options.digest ? options.digest(key.text()) : cache::key_digest(key.text());
   return path_of_file(digest + std::string(kSuffix));
 }
 
@@ -85,10 +88,13 @@ std::vector<CacheFile> BuildCache::Impl::files() const {
     CacheFile file;
     file.temporary = name.substr(0, kTemporary.size()) == kTemporary;
     // Anything else is not ours and stays.
-    if (!file.temporary && (name.size() <= kSuffix.size() || name.substr(name.size() - kSuffix.size()) != kSuffix))
+    if (!file.temporary &&
+        (name.size() <= kSuffix.size() || name.substr(name.size() - kSuffix.size()) != kSuffix))
       continue;
     struct stat info;
-    if (fstatat(dirfd(folder), item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
+    if (fstatat(dirfd(folder), item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(info.st_mode))
+      continue;
     file.name = name;
     file.bytes = static_cast<uint64_t>(info.st_size);
     file.used_ns = int64_t(info.st_mtim.tv_sec) * 1000000000 + info.st_mtim.tv_nsec;
@@ -111,7 +117,8 @@ void BuildCache::Impl::make_room(uint64_t incoming) {
     else if (file.used_ns < stale) unlink(path_of_file(file.name).c_str());
   }
   if (total + incoming > bound) {
-    std::sort(all.begin(), all.end(), [](const CacheFile& a, const CacheFile& b) { return a.used_ns < b.used_ns; });
+    std::sort(all.begin(), all.end(),
+              [](const CacheFile& a, const CacheFile& b) { return a.used_ns < b.used_ns; });
     const uint64_t wanted = bound / 8 * 7;  // some slack, so that not every store reads the folder
     for (const CacheFile& file : all) {
       if (total + incoming <= wanted || file.temporary) continue;
@@ -177,8 +184,9 @@ void BuildCache::put(const CacheKey& key, std::span<const uint8_t> payload) {
   if (error == ENOENT) return;  // another process removed the folder meanwhile
   // A full disk may have room again later; a folder that may not be written stays so.
   impl_->write_off = error != ENOSPC && error != EDQUOT;
-  log_once("build cache", detail::concat("the build cache '", folder(), "' cannot be written (", std::strerror(error),
-                                         "): what is compiled now is not kept"));
+  log_once("build cache",
+           detail::concat("the build cache '", folder(), "' cannot be written (",
+                          std::strerror(error), "): what is compiled now is not kept"));
 }
 
 bool BuildCache::enabled() const { return !impl_->options.folder.empty(); }
@@ -186,7 +194,8 @@ const std::string& BuildCache::folder() const { return impl_->options.folder; }
 
 std::vector<CacheEntry> BuildCache::list() const {
   std::vector<CacheFile> files = impl_->files();
-  std::sort(files.begin(), files.end(), [](const CacheFile& a, const CacheFile& b) { return a.used_ns > b.used_ns; });
+  std::sort(files.begin(), files.end(),
+            [](const CacheFile& a, const CacheFile& b) { return a.used_ns > b.used_ns; });
   std::vector<CacheEntry> entries;
   for (const CacheFile& file : files) {
     if (file.temporary) continue;

@@ -24,8 +24,8 @@ struct BuildCache::Impl {
   mutable std::mutex mutex;
   mutable CacheStats stats;
   bool scanned = false;
-  uint64_t known_bytes = 0;    ///< all entries at the last scan
-  uint64_t written_bytes = 0;  ///< by this process since then
+  uint64_t known_bytes = 0;            ///< all entries at the last scan
+  uint64_t written_bytes = 0;          ///< by this process since then
   std::atomic<bool> write_off{false};  ///< the folder cannot be written
 
   std::string path_of(const CacheKey& key) const;

@@ -15,14 +15,15 @@ constexpr size_t kShortValue = 160;
 /// The first line in which two long texts differ, with its number.
 std::string text_difference(std::string_view there, std::string_view asked) {
   const size_t length = std::min(there.size(), asked.size());
-  const size_t at = std::mismatch(there.begin(), there.begin() + length, asked.begin()).first - there.begin();
+  const size_t at =
+      std::mismatch(there.begin(), there.begin() + length, asked.begin()).first - there.begin();
   const auto line_at = [at](std::string_view text) {
     const size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
     return std::string(text.substr(begin, text.find('\n', at) - begin).substr(0, kShortValue));
   };
   const auto number = 1 + std::count(asked.begin(), asked.begin() + at, '\n');
-  return detail::concat("differs from line ", number, " on ('", line_at(there), "' there, '", line_at(asked),
-                        "' asked)");
+  return detail::concat("differs from line ", number, " on ('", line_at(there), "' there, '",
+                        line_at(asked), "' asked)");
 }
 
 /// What differs between two keys, one phrase a field; empty when nothing does.
@@ -38,8 +39,7 @@ std::string difference(const Fields& there, const Fields& asked) {
     const std::string& new_value = asked[i].second;
     if (old_value.size() <= kShortValue && new_value.size() <= kShortValue)
       text += detail::concat(name, " is '", old_value, "' there, '", new_value, "' asked");
-    else
-      text += name + " " + text_difference(old_value, new_value);
+    else text += name + " " + text_difference(old_value, new_value);
   }
   return text;
 }
@@ -67,13 +67,14 @@ std::string BuildCache::why(const CacheKey& key) const {
   std::string nearest, name;
   for (const CacheFile& file : impl_->files()) {
     cache::EntryContent other;
-    if (file.temporary || cache::read_entry(impl_->path_of_file(file.name), cache::ReadDepth::head, false, other) !=
-                              cache::ReadResult::good)
+    if (file.temporary || cache::read_entry(impl_->path_of_file(file.name), cache::ReadDepth::head,
+                                            false, other) != cache::ReadResult::good)
       continue;
     ++entries;
     const Fields there = CacheKey::fields(other.key);
     const bool same_kind = !there.empty() && !asked.empty() && there[0] == asked[0];
-    const size_t like = same_kind ? likeness(there, asked) + (other.label == key.label() ? kShortValue : 0) : 0;
+    const size_t like =
+        same_kind ? likeness(there, asked) + (other.label == key.label() ? kShortValue : 0) : 0;
     if (like <= best) continue;
     best = like;
     nearest = difference(there, asked);
@@ -90,13 +91,14 @@ std::string BuildCache::why_label(std::string_view label) const {
   for (const CacheEntry& entry : list()) {
     cache::EntryContent content;
     if (entry.damaged || entry.label != label ||
-        cache::read_entry(impl_->path_of_file(entry.file), cache::ReadDepth::head, false, content) !=
-            cache::ReadResult::good)
+        cache::read_entry(impl_->path_of_file(entry.file), cache::ReadDepth::head, false,
+                          content) != cache::ReadResult::good)
       continue;
     const Fields fields = CacheKey::fields(content.key);
     if (found++ == 0) {
       newest = fields;
-      text += detail::concat(entry.file, ": ", entry.kind, " for ", entry.target, ", the last one used\n");
+      text += detail::concat(entry.file, ": ", entry.kind, " for ", entry.target,
+                             ", the last one used\n");
     } else {
       text += detail::concat(entry.file, ": ", difference(fields, newest), "\n");
     }

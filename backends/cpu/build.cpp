@@ -21,7 +21,8 @@ double ms_since(Clock::time_point start) {
 /// One build with one compiler.
 class Build {
  public:
-  Build(std::span<const Unit> units, const CpuOptions& options, cpu::Compiler& compiler, BuildStats& stats)
+  Build(std::span<const Unit> units, const CpuOptions& options, cpu::Compiler& compiler,
+        BuildStats& stats)
       : units_(units),
         options_(options),
         compiler_(compiler),
@@ -52,7 +53,9 @@ class Build {
         .add("compiler", compiler_.identity())
         .add("options", compiler_.options_text(target_, options_.fast_math));
   }
-  CacheKey object_key(const Unit& unit) const { return start_key("object", unit.name).add("source", unit.c_source); }
+  CacheKey object_key(const Unit& unit) const {
+    return start_key("object", unit.name).add("source", unit.c_source);
+  }
 
   std::optional<cpu::Bytes> look_up(const CacheKey& key) {
     return cache_ == nullptr ? std::nullopt : cache_->get(key);
@@ -74,11 +77,14 @@ class Build {
         static_cast<int>(missing.size()), options_.jobs > 0 ? options_.jobs : available_cpus(),
         [&](int i) {
           const Unit& unit = units_[missing[i]];
-          cpu::Bytes object = compiler_.compile(unit, target_, options_.fast_math, cpu::Output::object);
+          cpu::Bytes object =
+              compiler_.compile(unit, target_, options_.fast_math, cpu::Output::object);
           keep(object_key(unit), object);
           objects_[missing[i]] = std::move(object);
         },
-        [&](int done) { return !options_.progress || options_.progress(stats_.cache_hits + done, stats_.units); });
+        [&](int done) {
+          return !options_.progress || options_.progress(stats_.cache_hits + done, stats_.units);
+        });
     stats_.compiled = static_cast<int>(missing.size());
     stats_.compile_ms = ms_since(start);
   }
@@ -106,7 +112,8 @@ auto with_compiler(const Work& work) {
 
 }  // namespace
 
-std::vector<uint8_t> build_shared_object(std::span<const Unit> units, const CpuOptions& options, BuildStats* stats) {
+std::vector<uint8_t> build_shared_object(std::span<const Unit> units, const CpuOptions& options,
+                                         BuildStats* stats) {
   HIDET_CHECK(!units.empty(), "a shared object needs at least one unit");
   const auto start = Clock::now();
   BuildStats done;
@@ -123,10 +130,12 @@ std::string emit_assembly(const std::string& c_source, const CpuOptions& options
   const auto bytes = with_compiler([&](cpu::Compiler& compiler) {
     const CpuTarget target = resolve_target(options.target);
     cpu::Bytes text;
-    cpu::run_on_workers(
-        1, 1,
-        [&](int) { text = compiler.compile({"assembly", c_source}, target, options.fast_math, cpu::Output::assembly); },
-        {});
+    cpu::run_on_workers(1, 1,
+                        [&](int) {
+                          text = compiler.compile({"assembly", c_source}, target, options.fast_math,
+                                                  cpu::Output::assembly);
+                        },
+                        {});
     return text;
   });
   return {bytes.begin(), bytes.end()};

@@ -70,7 +70,8 @@ std::string read_back(int fd) {
   std::string text;
   char block[4096];
   lseek(fd, 0, SEEK_SET);
-  for (ssize_t got; (got = ::read(fd, block, sizeof block)) > 0;) text.append(block, static_cast<size_t>(got));
+  for (ssize_t got; (got = ::read(fd, block, sizeof block)) > 0;)
+    text.append(block, static_cast<size_t>(got));
   return text;
 }
 
@@ -94,7 +95,9 @@ TemporaryFolder::TemporaryFolder() {
     path_ = pattern;
     return;
   }
-  throw Error(ErrorCode::io, "no folder for temporary files can be written: tried TMPDIR, /tmp, /var/tmp and /dev/shm");
+  throw Error(
+      ErrorCode::io,
+      "no folder for temporary files can be written: tried TMPDIR, /tmp, /var/tmp and /dev/shm");
 }
 
 TemporaryFolder::~TemporaryFolder() {
@@ -106,8 +109,8 @@ void TemporaryFolder::write(const std::string& name, std::string_view bytes) con
   std::ofstream out(path_ + "/" + name, std::ios::binary);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   out.close();
-  HIDET_REQUIRE(out.good(), ErrorCode::io, "", "cannot write the temporary file '", path_, "/", name, "' (",
-                std::strerror(errno), ")");
+  HIDET_REQUIRE(out.good(), ErrorCode::io, "", "cannot write the temporary file '", path_, "/",
+                name, "' (", std::strerror(errno), ")");
 }
 
 std::vector<uint8_t> TemporaryFolder::read(const std::string& name) const {
@@ -117,20 +120,22 @@ std::vector<uint8_t> TemporaryFolder::read(const std::string& name) const {
 
 ChildResult run_child(const std::vector<std::string>& arguments, const std::string& folder) {
   const int output = memfd_create("hidet-child", MFD_CLOEXEC);
-  HIDET_REQUIRE(output >= 0, ErrorCode::device, "", "cannot make a memory file (", std::strerror(errno), ")");
+  HIDET_REQUIRE(output >= 0, ErrorCode::device, "", "cannot make a memory file (",
+                std::strerror(errno), ")");
   ChildResult result;
   int error = 0;
   {
     SpawnSetup setup(folder, output);
     const std::vector<std::string> environment = child_environment(folder);
     pid_t child = 0;
-    error = posix_spawn(&child, arguments[0].c_str(), &setup.actions, &setup.attributes, pointers(arguments).data(),
-                        pointers(environment).data());
+    error = posix_spawn(&child, arguments[0].c_str(), &setup.actions, &setup.attributes,
+                        pointers(arguments).data(), pointers(environment).data());
     if (error == 0) result.exit_code = wait_for(child);
   }
   result.output = read_back(output);
   close(output);
-  HIDET_REQUIRE(error == 0, ErrorCode::device, "", "cannot start '", arguments[0], "' (", std::strerror(error), ")");
+  HIDET_REQUIRE(error == 0, ErrorCode::device, "", "cannot start '", arguments[0], "' (",
+                std::strerror(error), ")");
   return result;
 }
 
@@ -139,7 +144,8 @@ std::string find_program(const std::string& name) {
     std::error_code ignored;
     return access(path.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(path, ignored);
   };
-  if (name.find('/') != name.npos) return usable(name) ? std::filesystem::absolute(name).string() : "";
+  if (name.find('/') != name.npos)
+    return usable(name) ? std::filesystem::absolute(name).string() : "";
   const char* text = std::getenv("PATH");
   const std::string path = text == nullptr ? "/usr/local/bin:/usr/bin:/bin" : text;
   for (size_t begin = 0; begin <= path.size();) {

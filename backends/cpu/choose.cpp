@@ -29,8 +29,9 @@ void choose(Choice& c) {
   if (c.compiler == nullptr) {
     c.compiler = make_driver_compiler();
     if (c.compiler != nullptr)
-      log_once("cpu compiler", detail::concat("CPU code is compiled by '", c.compiler->identity(),
-                                              "' as a child process, which is slower: ", c.why_no_plugin));
+      log_once("cpu compiler",
+               detail::concat("CPU code is compiled by '", c.compiler->identity(),
+                              "' as a child process, which is slower: ", c.why_no_plugin));
   }
   c.made = true;
 }
@@ -46,7 +47,8 @@ std::shared_ptr<Compiler> current_compiler() {
 
 std::shared_ptr<Compiler> require_compiler() {
   auto compiler = current_compiler();
-  HIDET_REQUIRE(compiler != nullptr, ErrorCode::device, "", "no compiler for CPU code was found: not libhidet_clang.so (",
+  HIDET_REQUIRE(compiler != nullptr, ErrorCode::device, "",
+                "no compiler for CPU code was found: not libhidet_clang.so (",
                 choice().why_no_plugin, "), and neither clang-19, cc, gcc nor clang in PATH");
   return compiler;
 }
@@ -88,9 +90,9 @@ CpuTarget resolve_target(const std::string& text) {
   if (text == "native") return default_target();
   const CpuTarget target = CpuTarget::parse(text);
   const auto compiler = cpu::require_compiler();
-  HIDET_REQUIRE(target.level <= compiler->max_level(), ErrorCode::device, "", "code for ", target.name(),
-                " needs Clang 19 (libhidet_clang.so), and here is only '", compiler->identity(),
-                "': ask for x86-64-v", compiler->max_level(), " or lower");
+  HIDET_REQUIRE(target.level <= compiler->max_level(), ErrorCode::device, "", "code for ",
+                target.name(), " needs Clang 19 (libhidet_clang.so), and here is only '",
+                compiler->identity(), "': ask for x86-64-v", compiler->max_level(), " or lower");
   return target;
 }
 

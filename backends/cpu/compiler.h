@@ -30,7 +30,8 @@ class Compiler {
   /// Everything that decides what compile() and link() make, beside the text: part of cache keys.
   virtual std::string options_text(const CpuTarget& target, bool fast_math) const = 0;
   /// Error(internal) with the compiler's words when it refuses.
-  virtual Bytes compile(const Unit& unit, const CpuTarget& target, bool fast_math, Output output) = 0;
+  virtual Bytes compile(const Unit& unit, const CpuTarget& target, bool fast_math,
+                        Output output) = 0;
   virtual Bytes link(std::span<const Bytes> objects) = 0;
 };
 

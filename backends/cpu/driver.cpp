@@ -16,7 +16,9 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 class DriverCompiler final : public Compiler {
  public:
   DriverCompiler(std::string path, std::string version)
-      : path_(std::move(path)), version_(std::move(version)), is_clang_(version_.find("clang") != std::string::npos) {}
+      : path_(std::move(path)),
+        version_(std::move(version)),
+        is_clang_(version_.find("clang") != std::string::npos) {}
 
   CpuCompiler kind() const override { return is_clang_ ? CpuCompiler::clang : CpuCompiler::cc; }
   std::string identity() const override { return version_; }
@@ -55,12 +57,13 @@ class DriverCompiler final : public Compiler {
   }
 
  private:
-  Bytes run(const std::vector<std::string>& arguments, const TemporaryFolder& folder, const std::string& result,
-            const std::string& what) const {
+  Bytes run(const std::vector<std::string>& arguments, const TemporaryFolder& folder,
+            const std::string& result, const std::string& what) const {
     const ChildResult child = run_child(arguments, folder.path());
     Bytes bytes = folder.read(result);
-    HIDET_REQUIRE(child.exit_code == 0 && !bytes.empty(), ErrorCode::internal, "", "the C compiler ", path_,
-                  " failed on ", what, " with status ", child.exit_code, ": ", child.output.substr(0, 4000));
+    HIDET_REQUIRE(child.exit_code == 0 && !bytes.empty(), ErrorCode::internal, "",
+                  "the C compiler ", path_, " failed on ", what, " with status ", child.exit_code,
+                  ": ", child.output.substr(0, 4000));
     return bytes;
   }
 
@@ -75,12 +78,14 @@ std::unique_ptr<Compiler> make_driver_compiler() {
   const std::string wanted = chosen == nullptr ? "" : chosen;
   if (wanted == "none") return nullptr;
   const std::vector<std::string> names =
-      wanted.empty() ? std::vector<std::string>{"clang-19", "cc", "gcc", "clang"} : std::vector<std::string>{wanted};
+      wanted.empty() ? std::vector<std::string>{"clang-19", "cc", "gcc", "clang"}
+                     : std::vector<std::string>{wanted};
   for (const std::string& name : names) {
     const std::string path = find_program(name);
     if (path.empty()) continue;
     const ChildResult version = run_child({path, "--version"}, "/");
-    if (version.exit_code == 0) return std::make_unique<DriverCompiler>(path, first_line(version.output));
+    if (version.exit_code == 0)
+      return std::make_unique<DriverCompiler>(path, first_line(version.output));
   }
   HIDET_REQUIRE(wanted.empty(), ErrorCode::device, "", "HIDET_CC names '", wanted,
                 "', which is no C compiler that can be run");

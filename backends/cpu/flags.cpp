@@ -12,7 +12,9 @@ namespace {
 
 void append(Arguments& to, std::initializer_list<std::string> what) { to.insert(to.end(), what); }
 
-std::string level_name(const CpuTarget& target) { return CpuTarget{.level = target.level, .features = 0}.name(); }
+std::string level_name(const CpuTarget& target) {
+  return CpuTarget{.level = target.level, .features = 0}.name();
+}
 
 /// Clang and gcc spell these alike, inside and outside.
 void append_arithmetic(Arguments& to, bool fast_math) {
@@ -24,12 +26,38 @@ void append_arithmetic(Arguments& to, bool fast_math) {
 
 Arguments cc1_arguments(const CpuTarget& target, bool fast_math, Output output) {
   Arguments all = {output == Output::object ? "-emit-obj" : "-S"};
-  append(all, {"-triple", "x86_64-pc-linux-gnu", "-O3", "-std=gnu17", "-x", "c", "-w", "-main-file-name", "kernel.c",
-               "-mrelocation-model", "pic", "-pic-level", "2", "-fhalf-no-semantic-interposition",
-               "-mframe-pointer=none", "-funwind-tables=2", "-relaxed-aliasing", "-fwrapv", "-fno-rounding-math",
-               "-disable-llvm-verifier", "-discard-value-names", "-nostdsysteminc", "-nobuiltininc",
-               "-fgnuc-version=4.2.1", "-vectorize-loops", "-vectorize-slp", "-fbracket-depth", "4096",
-               "-ferror-limit", "5", "-target-cpu", level_name(target)});
+  append(all, {"-triple",
+               "x86_64-pc-linux-gnu",
+               "-O3",
+               "-std=gnu17",
+               "-x",
+               "c",
+               "-w",
+               "-main-file-name",
+               "kernel.c",
+               "-mrelocation-model",
+               "pic",
+               "-pic-level",
+               "2",
+               "-fhalf-no-semantic-interposition",
+               "-mframe-pointer=none",
+               "-funwind-tables=2",
+               "-relaxed-aliasing",
+               "-fwrapv",
+               "-fno-rounding-math",
+               "-disable-llvm-verifier",
+               "-discard-value-names",
+               "-nostdsysteminc",
+               "-nobuiltininc",
+               "-fgnuc-version=4.2.1",
+               "-vectorize-loops",
+               "-vectorize-slp",
+               "-fbracket-depth",
+               "4096",
+               "-ferror-limit",
+               "5",
+               "-target-cpu",
+               level_name(target)});
   for (const CpuFeature& feature : cpu_features())
     if (target.has(feature.name)) append(all, {"-target-feature", std::string("+") + feature.flag});
   // Else Clang splits 64-byte vectors in two.
@@ -41,9 +69,9 @@ Arguments cc1_arguments(const CpuTarget& target, bool fast_math, Output output) 
 
 Arguments driver_arguments(const CpuTarget& target, bool fast_math, Output output, bool is_clang) {
   Arguments all = {output == Output::object ? "-c" : "-S"};
-  append(all, {"-O3", "-std=gnu17", "-x", "c", "-w", "-fPIC", "-fno-semantic-interposition", "-fomit-frame-pointer",
-               "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno", "-fno-stack-protector", "-nostdinc",
-               "-march=" + level_name(target)});
+  append(all, {"-O3", "-std=gnu17", "-x", "c", "-w", "-fPIC", "-fno-semantic-interposition",
+               "-fomit-frame-pointer", "-fno-strict-aliasing", "-fwrapv", "-fno-math-errno",
+               "-fno-stack-protector", "-nostdinc", "-march=" + level_name(target)});
   for (const CpuFeature& feature : cpu_features())
     if (target.has(feature.name)) append(all, {std::string("-m") + feature.flag});
   if (target.level >= 4) append(all, {"-mprefer-vector-width=512"});
@@ -54,13 +82,20 @@ Arguments driver_arguments(const CpuTarget& target, bool fast_math, Output outpu
 }
 
 Arguments lld_arguments() {
-  return {"-shared", "--threads=1", "-m", "elf_x86_64", "-Bsymbolic", "--hash-style=gnu", "--build-id=none",
-          "--gc-sections"};
+  return {"-shared",          "--threads=1",     "-m",           "elf_x86_64", "-Bsymbolic",
+          "--hash-style=gnu", "--build-id=none", "--gc-sections"};
 }
 
 Arguments driver_link_arguments() {
-  return {"-shared", "-nostartfiles", "-nodefaultlibs", "-Wl,-Bsymbolic", "-Wl,--hash-style=gnu",
-          "-Wl,--build-id=none", "-Wl,--version-script=exports", "-lm", "-lgcc"};
+  return {"-shared",
+          "-nostartfiles",
+          "-nodefaultlibs",
+          "-Wl,-Bsymbolic",
+          "-Wl,--hash-style=gnu",
+          "-Wl,--build-id=none",
+          "-Wl,--version-script=exports",
+          "-lm",
+          "-lgcc"};
 }
 
 std::string joined(const Arguments& arguments) {

@@ -23,7 +23,8 @@ namespace {
 std::string file_stamp(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return "";
-  return detail::concat(path, " ", info.st_size, " ", info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec);
+  return detail::concat(path, " ", info.st_size, " ", info.st_mtim.tv_sec, ".",
+                        info.st_mtim.tv_nsec);
 }
 
 /// Stamps of the LLVM libraries that this process has loaded, one a line.
@@ -43,7 +44,9 @@ std::string llvm_stamps() {
 
 std::string default_path() {
   Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(&make_plugin_compiler), &info) == 0 || info.dli_fname == nullptr) return "";
+  if (dladdr(reinterpret_cast<const void*>(&make_plugin_compiler), &info) == 0 ||
+      info.dli_fname == nullptr)
+    return "";
   const std::string self = info.dli_fname;
   const size_t slash = self.rfind('/');
   return (slash == self.npos ? "." : self.substr(0, slash)) + "/libhidet_clang.so";
@@ -75,14 +78,16 @@ class PluginCompiler final : public Compiler {
   std::string identity() const override { return identity_; }
 
   std::string options_text(const CpuTarget& target, bool fast_math) const override {
-    return joined(cc1_arguments(target, fast_math, Output::object)) + " | " + joined(lld_arguments());
+    return joined(cc1_arguments(target, fast_math, Output::object)) + " | " +
+           joined(lld_arguments());
   }
 
   /// False, and `why`, when it cannot be opened.
   bool prepare(std::string& why) {
     const CacheKey key = CacheKey("compiler", "libhidet_clang.so").add("plugin", file_stamp(path_));
     BuildCache& cache = BuildCache::process();
-    if (const auto kept = cache.get(key); kept && read_record({kept->begin(), kept->end()})) return true;
+    if (const auto kept = cache.get(key); kept && read_record({kept->begin(), kept->end()}))
+      return true;
     if (!open(why)) return false;
     const std::string stamps = llvm_stamps();
     identity_ = detail::concat(api_->version, " [", stamps_digest(file_stamp(path_) + stamps), "]");
@@ -96,8 +101,9 @@ class PluginCompiler final : public Compiler {
     const Arguments arguments = cc1_arguments(target, fast_math, output);
     const auto raw = pointers(arguments);
     Sink sink;
-    const int status = api_->compile(raw.data(), static_cast<int>(raw.size()),
-                                     {unit.c_source.data(), unit.c_source.size()}, &Sink::receive, &sink);
+    const int status =
+        api_->compile(raw.data(), static_cast<int>(raw.size()),
+                      {unit.c_source.data(), unit.c_source.size()}, &Sink::receive, &sink);
     return finish(status, std::move(sink), "'" + unit.name + "'");
   }
 
@@ -108,9 +114,10 @@ class PluginCompiler final : public Compiler {
     std::vector<hidet_clang_bytes> inputs;
     for (const Bytes& object : objects) inputs.push_back({object.data(), object.size()});
     Sink sink;
-    const int status = api_->link(raw.data(), static_cast<int>(raw.size()), inputs.data(),
-                                  static_cast<int>(inputs.size()), {kVersionScript, std::char_traits<char>::length(kVersionScript)},
-                                  kNeededLibraries, std::size(kNeededLibraries), &Sink::receive, &sink);
+    const int status = api_->link(
+        raw.data(), static_cast<int>(raw.size()), inputs.data(), static_cast<int>(inputs.size()),
+        {kVersionScript, std::char_traits<char>::length(kVersionScript)}, kNeededLibraries,
+        std::size(kNeededLibraries), &Sink::receive, &sink);
     return finish(status, std::move(sink), "the linked library");
   }
 
@@ -146,7 +153,8 @@ class PluginCompiler final : public Compiler {
       why = dlerror();
       return false;
     }
-    const auto entry = reinterpret_cast<const hidet_clang_api* (*)()>(dlsym(library, "hidet_clang_entry"));
+    const auto entry =
+        reinterpret_cast<const hidet_clang_api* (*)()>(dlsym(library, "hidet_clang_entry"));
     const hidet_clang_api* api = entry == nullptr ? nullptr : entry();
     if (api == nullptr || api->size < sizeof(hidet_clang_api)) {
       why = "'" + path_ + "' is not this version's plugin";
@@ -158,13 +166,15 @@ class PluginCompiler final : public Compiler {
 
   void require_open() {
     std::string why;
-    HIDET_REQUIRE(open(why), ErrorCode::device, "", "the in-process compiler cannot be opened: ", why);
+    HIDET_REQUIRE(open(why), ErrorCode::device, "",
+                  "the in-process compiler cannot be opened: ", why);
   }
 
   static Bytes finish(int status, Sink sink, const std::string& what) {
-    if (status == HIDET_CLANG_CRASHED) throw CompilerCrashed("the in-process compiler crashed on " + what);
-    HIDET_REQUIRE(status == HIDET_CLANG_OK, ErrorCode::internal, "", "the in-process compiler refused ", what, ": ",
-                  sink.words.substr(0, 4000));
+    if (status == HIDET_CLANG_CRASHED)
+      throw CompilerCrashed("the in-process compiler crashed on " + what);
+    HIDET_REQUIRE(status == HIDET_CLANG_OK, ErrorCode::internal, "",
+                  "the in-process compiler refused ", what, ": ", sink.words.substr(0, 4000));
     return std::move(sink.output);
   }
 

@@ -98,7 +98,8 @@ void run_on_workers(int count, int jobs, const std::function<void(int)>& body,
   for (const pthread_t thread : threads) pthread_join(thread, nullptr);
   if (shared.failure != nullptr) std::rethrow_exception(shared.failure);
   if (cancelled) throw Error(ErrorCode::cancelled, "the build was cancelled");
-  HIDET_REQUIRE(shared.done == count, ErrorCode::memory, "", "no thread could be started to compile");
+  HIDET_REQUIRE(shared.done == count, ErrorCode::memory, "",
+                "no thread could be started to compile");
 }
 
 }  // namespace hidet::backends::cpu

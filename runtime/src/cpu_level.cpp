@@ -64,8 +64,8 @@ CpuTarget detect() {
 
 const std::vector<CpuFeature>& cpu_features() {
   static const std::vector<CpuFeature> all = {
-      {"avxvnni", "avxvnni", 3},  {"vbmi", "avx512vbmi", 4}, {"vnni", "avx512vnni", 4},
-      {"bf16", "avx512bf16", 4},  {"fp16", "avx512fp16", 4},
+      {"avxvnni", "avxvnni", 3}, {"vbmi", "avx512vbmi", 4}, {"vnni", "avx512vnni", 4},
+      {"bf16", "avx512bf16", 4}, {"fp16", "avx512fp16", 4},
   };
   return all;
 }
@@ -82,8 +82,9 @@ CpuTarget CpuTarget::parse(std::string_view text) {
     const int index = feature_index(name);
     HIDET_REQUIRE(index >= 0, ErrorCode::usage, "", "unknown CPU feature '", name, "' in '", text,
                   "': known are ", known_text());
-    HIDET_REQUIRE(target.level >= cpu_features()[index].least_level, ErrorCode::usage, "", "CPU feature '",
-                  name, "' in '", text, "' needs at least x86-64-v", cpu_features()[index].least_level);
+    HIDET_REQUIRE(target.level >= cpu_features()[index].least_level, ErrorCode::usage, "",
+                  "CPU feature '", name, "' in '", text, "' needs at least x86-64-v",
+                  cpu_features()[index].least_level);
     target.features |= 1u << index;
   }
   return target;

@@ -47,7 +47,8 @@ bool compile_text(llvm::ArrayRef<const char*> arguments, llvm::StringRef text,
   instance.createDiagnostics(printer, true);
   llvm::SmallVector<const char*, 48> all(arguments.begin(), arguments.end());
   all.push_back(kFileName);
-  if (!clang::CompilerInvocation::CreateFromArgs(instance.getInvocation(), all, instance.getDiagnostics()))
+  if (!clang::CompilerInvocation::CreateFromArgs(instance.getInvocation(), all,
+                                                 instance.getDiagnostics()))
     return false;
   instance.createFileManager(files);
   instance.setVerboseOutputStream(llvm::nulls());
@@ -61,7 +62,8 @@ bool compile_text(llvm::ArrayRef<const char*> arguments, llvm::StringRef text,
   return instance.ExecuteAction(action);
 }
 
-int compile(const char* const* arguments, int count, hidet_clang_bytes text, hidet_clang_sink sink, void* user) {
+int compile(const char* const* arguments, int count, hidet_clang_bytes text, hidet_clang_sink sink,
+            void* user) {
   initialize_target();
   llvm::SmallVector<char, 0> output;
   std::string words;
@@ -84,7 +86,7 @@ int compile(const char* const* arguments, int count, hidet_clang_bytes text, hid
 
 extern "C" const hidet_clang_api* hidet_clang_entry(void) {
   static const std::string version = clang::getClangFullVersion();
-  static const hidet_clang_api api = {sizeof(hidet_clang_api), version.c_str(), hidet_clang::compile,
-                                      hidet_clang::link};
+  static const hidet_clang_api api = {sizeof(hidet_clang_api), version.c_str(),
+                                      hidet_clang::compile, hidet_clang::link};
   return &api;
 }

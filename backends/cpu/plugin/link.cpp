@@ -70,7 +70,8 @@ std::string archive_of(const hidet_clang_bytes* objects, int count) {
   for (int i = 0; i < count; ++i) {
     char name[24], header[96];
     std::snprintf(name, sizeof name, "u%d.o/", i);
-    std::snprintf(header, sizeof header, "%-16s%-12d%-6d%-6d%-8s%-10zu`\n", name, 0, 0, 0, "644", objects[i].size);
+    std::snprintf(header, sizeof header, "%-16s%-12d%-6d%-6d%-8s%-10zu`\n", name, 0, 0, 0, "644",
+                  objects[i].size);
     archive.append(header, 60);
     archive.append(static_cast<const char*>(objects[i].data), objects[i].size);
     if (objects[i].size % 2) archive += '\n';
@@ -105,9 +106,8 @@ Linked run_lld(std::vector<std::string> arguments) {
   });
   llvm::raw_string_ostream words(linked.words);
   lld::Result result{1, true};
-  const bool survived = run_guarded([&] {
-    result = lld::lldMain(pointers, words, words, {{lld::Gnu, &lld::elf::link}});
-  });
+  const bool survived = run_guarded(
+      [&] { result = lld::lldMain(pointers, words, words, {{lld::Gnu, &lld::elf::link}}); });
   to.close();
   reader.join();
   if (!survived || !result.canRunAgain) linked.status = HIDET_CLANG_CRASHED;
@@ -134,9 +134,9 @@ Linked stub_library(const std::string& soname) {
 
 }  // namespace
 
-int link(const char* const* arguments, int count, const hidet_clang_bytes* objects, int object_count,
-         hidet_clang_bytes version_script, const char* const* needed, int needed_count, hidet_clang_sink sink,
-         void* user) {
+int link(const char* const* arguments, int count, const hidet_clang_bytes* objects,
+         int object_count, hidet_clang_bytes version_script, const char* const* needed,
+         int needed_count, hidet_clang_sink sink, void* user) {
   static std::mutex one_at_a_time;
   std::lock_guard lock(one_at_a_time);
   std::vector<Descriptor> inputs;
@@ -144,8 +144,8 @@ int link(const char* const* arguments, int count, const hidet_clang_bytes* objec
   const std::string archive = archive_of(objects, object_count);
   inputs.push_back(memory_file(archive.data(), archive.size()));
   inputs.push_back(memory_file(version_script.data, version_script.size));
-  all.insert(all.end(), {"--version-script=" + inputs[1].path(), "--whole-archive", inputs[0].path(),
-                         "--no-whole-archive"});
+  all.insert(all.end(), {"--version-script=" + inputs[1].path(), "--whole-archive",
+                         inputs[0].path(), "--no-whole-archive"});
   Linked linked;
   linked.status = HIDET_CLANG_OK;
   for (int i = 0; i < needed_count && linked.status == HIDET_CLANG_OK; ++i) {

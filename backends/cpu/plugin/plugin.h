@@ -25,13 +25,13 @@ typedef struct hidet_clang_api {
   uint64_t size;       /* bytes of this table: append only */
   const char* version; /* "Debian clang version 19.1.7 ..." */
   /* One text to an object, or to assembly text with -S among the arguments. */
-  int (*compile)(const char* const* arguments, int count, hidet_clang_bytes text, hidet_clang_sink sink,
-                 void* user);
+  int (*compile)(const char* const* arguments, int count, hidet_clang_bytes text,
+                 hidet_clang_sink sink, void* user);
   /* Objects to a shared object. `version_script` is the text that says what is exported; each library in
    * `needed` (a soname) becomes a DT_NEEDED entry. */
-  int (*link)(const char* const* arguments, int count, const hidet_clang_bytes* objects, int object_count,
-              hidet_clang_bytes version_script, const char* const* needed, int needed_count,
-              hidet_clang_sink sink, void* user);
+  int (*link)(const char* const* arguments, int count, const hidet_clang_bytes* objects,
+              int object_count, hidet_clang_bytes version_script, const char* const* needed,
+              int needed_count, hidet_clang_sink sink, void* user);
 } hidet_clang_api;
 
 /* The plugin's only exported function. */

@@ -57,8 +57,10 @@ TEST(CacheKey, FieldsComeBack) {
 }
 
 TEST(CacheKey, FieldsCannotRunIntoEachOther) {
-  EXPECT_NE(CacheKey("k").add("a", "b\nc 1\nd").text(), CacheKey("k").add("a", "b").add("c", "d").text());
-  EXPECT_NE(CacheKey("k").add("a", "").add("b", "x").text(), CacheKey("k").add("a", "x").add("b", "").text());
+  EXPECT_NE(CacheKey("k").add("a", "b\nc 1\nd").text(),
+            CacheKey("k").add("a", "b").add("c", "d").text());
+  EXPECT_NE(CacheKey("k").add("a", "").add("b", "x").text(),
+            CacheKey("k").add("a", "x").add("b", "").text());
 }
 
 TEST(BuildCache, GivesBackWhatWasStored) {
@@ -88,7 +90,8 @@ TEST(BuildCache, EveryFieldCounts) {
 
 TEST(BuildCache, KeysWithOneDigestAreNotMixedUp) {
   TestFolder folder;
-  BuildCache cache({.folder = folder.path(), .digest = [](std::string_view) { return std::string(32, '0'); }});
+  BuildCache cache(
+      {.folder = folder.path(), .digest = [](std::string_view) { return std::string(32, '0'); }});
   cache.put(object_key("first"), some_bytes(10, 1));
   EXPECT_FALSE(cache.get(object_key("second")).has_value());
   EXPECT_EQ(cache.stats().collisions, 1u);
@@ -184,7 +187,8 @@ TEST(BuildCache, StaysUnderItsBoundAndDropsTheLeastRecentlyUsed) {
 
 TEST(BuildCache, DropsTemporaryFilesByAge) {
   TestFolder folder;
-  const std::string old_file = folder.path() + "/.tmp-1-1-1", new_file = folder.path() + "/.tmp-2-2-2";
+  const std::string old_file = folder.path() + "/.tmp-1-1-1",
+                    new_file = folder.path() + "/.tmp-2-2-2";
   std::ofstream(old_file) << "half";
   std::ofstream(new_file) << "half";
   const timespec hour_ago[2] = {{time(nullptr) - 3600, 0}, {time(nullptr) - 3600, 0}};
@@ -239,7 +243,8 @@ TEST(BuildCache, AFolderThatCannotBeWrittenIsToldOnce) {
   ASSERT_EQ(chmod(folder.path().c_str(), 0555), 0);
   const int status = as_nobody([&] {
     int told = 0;
-    hidet::set_log([&](const std::string& text) { told += text.find("cannot be written") != text.npos; });
+    hidet::set_log(
+        [&](const std::string& text) { told += text.find("cannot be written") != text.npos; });
     BuildCache cache({.folder = folder.path() + "/below"});
     for (int i = 0; i < 3; ++i) {
       cache.put(object_key("x"), some_bytes(5));
@@ -273,7 +278,8 @@ TEST(BuildCache, AFullDiskLeavesNoBrokenEntry) {
 
 TEST(BuildCache, FolderAndBoundComeFromTheEnvironment) {
   const auto options = [](std::initializer_list<std::pair<const char*, const char*>> values) {
-    for (const char* name : {"HIDET_CACHE", "HIDET_CACHE_DIR", "HIDET_CACHE_SIZE", "XDG_CACHE_HOME", "HOME"})
+    for (const char* name :
+         {"HIDET_CACHE", "HIDET_CACHE_DIR", "HIDET_CACHE_SIZE", "XDG_CACHE_HOME", "HOME"})
       unsetenv(name);
     for (const auto& [name, value] : values) setenv(name, value, 1);
     return BuildCache::options_from_environment();
@@ -285,7 +291,8 @@ TEST(BuildCache, FolderAndBoundComeFromTheEnvironment) {
   EXPECT_EQ(options({{"HOME", "/h"}, {"XDG_CACHE_HOME", "/x y"}}).folder, "/x y/hidet");
   EXPECT_EQ(options({{"HOME", "/h"}, {"XDG_CACHE_HOME", "relative"}}).folder, "/h/.cache/hidet");
   EXPECT_EQ(options({{"HOME", "/h"}, {"HIDET_CACHE_DIR", "/d"}}).folder, "/d");
-  EXPECT_EQ(options({{"HIDET_CACHE_DIR", "d"}}).folder, std::filesystem::current_path().string() + "/d");
+  EXPECT_EQ(options({{"HIDET_CACHE_DIR", "d"}}).folder,
+            std::filesystem::current_path().string() + "/d");
   EXPECT_EQ(options({{"HOME", "/h"}, {"HIDET_CACHE", "off"}}).folder, "");
   EXPECT_EQ(options({{"HIDET_CACHE_SIZE", "1000"}}).max_bytes, 1000u);
   EXPECT_EQ(options({{"HIDET_CACHE_SIZE", "10M"}}).max_bytes, 10u << 20);

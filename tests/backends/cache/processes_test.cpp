@@ -17,7 +17,9 @@ using hidet::backends::CacheKey;
 
 constexpr int kEntries = 24;
 
-CacheKey key_of(int entry) { return CacheKey("object").add("source", "entry " + std::to_string(entry)); }
+CacheKey key_of(int entry) {
+  return CacheKey("object").add("source", "entry " + std::to_string(entry));
+}
 
 /// Large enough that a write takes many pages.
 std::vector<uint8_t> payload_of(int entry) {
@@ -54,7 +56,8 @@ TEST(BuildCacheProcesses, SixteenBuildersAndOneKilled) {
   for (int round = 0; round < 12; ++round) {
     std::filesystem::remove_all(folder.path() + "/cache");
     std::vector<pid_t> children;
-    for (int i = 0; i < 16; ++i) children.push_back(in_child([&] { return build_all(folder.path() + "/cache"); }));
+    for (int i = 0; i < 16; ++i)
+      children.push_back(in_child([&] { return build_all(folder.path() + "/cache"); }));
     usleep(random() % 20000);
     const size_t victim = random() % children.size();
     kill(children[victim], SIGKILL);
@@ -62,10 +65,12 @@ TEST(BuildCacheProcesses, SixteenBuildersAndOneKilled) {
       int status = 0;
       waitpid(children[i], &status, 0);
       if (i == victim) continue;
-      ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "round " << round << " process " << i;
+      ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+          << "round " << round << " process " << i;
     }
     BuildCache cache({.folder = folder.path() + "/cache", .stale_seconds = -1});
-    for (int entry = 0; entry < kEntries; ++entry) ASSERT_EQ(cache.get(key_of(entry)), payload_of(entry));
+    for (int entry = 0; entry < kEntries; ++entry)
+      ASSERT_EQ(cache.get(key_of(entry)), payload_of(entry));
     ASSERT_TRUE(cache.verify().empty());
     // The killed one may have left a temporary file; nobody else does, and the next store drops it.
     cache.put(CacheKey("object").add("source", "one more"), payload_of(0));

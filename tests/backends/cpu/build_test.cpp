@@ -25,7 +25,9 @@ using testing::HasSubstr;
 /// The process's cache lies in a folder of its own, with a name that a shell would take apart.
 struct CacheFolder : testing::Environment {
   TestFolder folder;
-  CacheFolder() { setenv("HIDET_CACHE_DIR", (folder.path() + "/a b'c\"d;$(touch pwned)&ü-模").c_str(), 1); }
+  CacheFolder() {
+    setenv("HIDET_CACHE_DIR", (folder.path() + "/a b'c\"d;$(touch pwned)&ü-模").c_str(), 1);
+  }
 };
 const auto* const kCacheFolder = testing::AddGlobalTestEnvironment(new CacheFolder);
 
@@ -71,7 +73,8 @@ TEST(CpuBackend, KeepsNanInfinityAndWrapping) {
       "float hidet_zero(float a) { return a - a; }\n"
       "int hidet_less(int a) { return a + 1 < a; }\n"
       "float hidet_bits(int* p) { *(float*)p = 1.0f; *p += 1; return *(float*)p; }\n";
-  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              inf = std::numeric_limits<float>::infinity();
   for (const bool fast : {false, true}) {
     const TestLibrary library(build(text, {.fast_math = fast}));
     EXPECT_TRUE(std::isnan(library.get<float(float, float)>("hidet_max")(nan, 1)));
@@ -110,7 +113,8 @@ TEST(CpuBackend, ATextCannotIncludeFiles) {
 }
 
 TEST(CpuBackend, DuplicateFunctionsAreALinkError) {
-  const std::vector<Unit> units = {{"a", "int hidet_f(void) { return 1; }"}, {"b", "int hidet_f(void) { return 2; }"}};
+  const std::vector<Unit> units = {{"a", "int hidet_f(void) { return 1; }"},
+                                   {"b", "int hidet_f(void) { return 2; }"}};
   try {
     build_shared_object(units);
     FAIL() << "linked";
@@ -161,7 +165,8 @@ TEST(CpuBackend, GivesTheSameBytesHoweverManyThreads) {
   std::vector<Unit> units;
   for (int i = 0; i < 24; ++i) units.push_back(samples::numbered(i));
   const auto one = build_shared_object(units, {.jobs = 1, .use_cache = false});
-  for (const int jobs : {2, 3, 8}) EXPECT_EQ(build_shared_object(units, {.jobs = jobs, .use_cache = false}), one);
+  for (const int jobs : {2, 3, 8})
+    EXPECT_EQ(build_shared_object(units, {.jobs = jobs, .use_cache = false}), one);
   const TestLibrary library(one);
   const int x[] = {1, 2, 3};
   EXPECT_EQ(library.get<int(const int*, int)>("hidet_f23")(x, 3), 23 + 6 * 23);
@@ -169,7 +174,8 @@ TEST(CpuBackend, GivesTheSameBytesHoweverManyThreads) {
 
 TEST(CpuBackend, TheNameOfAUnitDoesNotReachTheLibrary) {
   const Unit plain{"a", samples::kAxpy}, odd{"-rf \"$(touch pwned)\" ../../x\n模", samples::kAxpy};
-  EXPECT_EQ(build_shared_object({&plain, 1}, {.use_cache = false}), build_shared_object({&odd, 1}, {.use_cache = false}));
+  EXPECT_EQ(build_shared_object({&plain, 1}, {.use_cache = false}),
+            build_shared_object({&odd, 1}, {.use_cache = false}));
 }
 
 TEST(CpuBackend, BuildsOnSeveralThreadsAtOnce) {
@@ -180,7 +186,8 @@ TEST(CpuBackend, BuildsOnSeveralThreadsAtOnce) {
       const Unit unit = samples::numbered(300 + t);
       const TestLibrary library(build_shared_object({&unit, 1}));
       const int x = 2;
-      right += library.get<int(const int*, int)>(("hidet_f" + std::to_string(300 + t)).c_str())(&x, 1) == 3 * (300 + t);
+      right += library.get<int(const int*, int)>(("hidet_f" + std::to_string(300 + t)).c_str())(
+                   &x, 1) == 3 * (300 + t);
     });
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(right, 4);

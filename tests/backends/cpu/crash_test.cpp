@@ -29,10 +29,11 @@ TEST_P(Crash, GoesOnWithAChildProcess) {
     freopen("/dev/null", "w", stderr);  // LLVM prints a trace
     signal(SIGSEGV, host_handler);
     int told = 0;
-    hidet::set_log([&](const std::string& text) { told += text.find("crashed on 'bad'") != text.npos; });
-    const std::vector<Unit> units = {
-        {"good", "int hidet_good(void) { return 1; }"},
-        {"bad", std::string("#pragma clang __debug ") + GetParam() + "\nint hidet_bad(void) { return 2; }"}};
+    hidet::set_log(
+        [&](const std::string& text) { told += text.find("crashed on 'bad'") != text.npos; });
+    const std::vector<Unit> units = {{"good", "int hidet_good(void) { return 1; }"},
+                                     {"bad", std::string("#pragma clang __debug ") + GetParam() +
+                                                 "\nint hidet_bad(void) { return 2; }"}};
     const TestLibrary library(build_shared_object(units, {.target = "x86-64-v3"}));
     const bool right = library.get<int()>("hidet_good")() + library.get<int()>("hidet_bad")() == 3;
     const bool handler_kept = signal(SIGSEGV, SIG_DFL) == host_handler;

@@ -53,13 +53,15 @@ class Fallback : public testing::TestWithParam<const char*> {};
 TEST_P(Fallback, CompilesLinksAndSaysSoOnce) {
   EXPECT_TRUE(in_fresh_process(GetParam(), [] {
     int told = 0;
-    hidet::set_log([&](const std::string& text) { told += text.find("child process") != text.npos; });
+    hidet::set_log(
+        [&](const std::string& text) { told += text.find("child process") != text.npos; });
     const Unit unit{"axpy", samples::kAxpy};
     const auto bytes = build_shared_object({&unit, 1});
     const auto pair = samples::two_units();
     const TestLibrary library(build_shared_object(pair));
     return axpy_is_right(bytes) && bytes == build_shared_object({&unit, 1}) &&
-           library.get<double(double)>("hidet_second")(9) == 22 && library.get<void()>("helper") == nullptr && told == 1;
+           library.get<double(double)>("hidet_second")(9) == 22 &&
+           library.get<void()>("helper") == nullptr && told == 1;
   }));
 }
 
@@ -80,9 +82,10 @@ TEST_P(Fallback, AWrongTextIsAnErrorWithTheCompilersWords) {
 
 TEST_P(Fallback, FoldersWithStrangeNamesAndCleanUp) {
   TestFolder folder;
-  for (std::string name : {std::string("a b"), std::string("a'b"), std::string("a\"b"), std::string("$(touch pwned)"),
-                           std::string("a;b"), std::string("a&b"), std::string("ünï-模"), std::string("-rf"),
-                           std::string("new\nline"), std::string("com,ma"), std::string(200, 'x')}) {
+  for (std::string name :
+       {std::string("a b"), std::string("a'b"), std::string("a\"b"), std::string("$(touch pwned)"),
+        std::string("a;b"), std::string("a&b"), std::string("ünï-模"), std::string("-rf"),
+        std::string("new\nline"), std::string("com,ma"), std::string(200, 'x')}) {
     const std::string path = folder.path() + "/" + name;
     ASSERT_EQ(mkdir(path.c_str(), 0700), 0);
     EXPECT_TRUE(in_fresh_process(GetParam(), [&] {
@@ -97,7 +100,9 @@ TEST_P(Fallback, FoldersWithStrangeNamesAndCleanUp) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Compilers, Fallback, testing::Values("gcc", "clang-19"),
-                         [](const auto& info) { return std::string(info.param) == "gcc" ? "gcc" : "clang"; });
+                         [](const auto& info) {
+                           return std::string(info.param) == "gcc" ? "gcc" : "clang";
+                         });
 
 TEST(FallbackRules, GccMakesAtMostLevel3) {
   EXPECT_TRUE(in_fresh_process("gcc", [] {
@@ -146,7 +151,8 @@ TEST(FallbackRules, AWrongPluginOrCompilerNamedByTheUserIsAnError) {
     try {
       cpu_compiler();
     } catch (const hidet::Error& error) {
-      return error.code() == hidet::ErrorCode::device && std::string(error.what()).find("/etc/passwd") != std::string::npos;
+      return error.code() == hidet::ErrorCode::device &&
+             std::string(error.what()).find("/etc/passwd") != std::string::npos;
     }
     return false;
   }));

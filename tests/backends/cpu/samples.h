@@ -15,11 +15,13 @@ void hidet_axpy(float a, const float* x, float* y, int n) {
 
 /// Two units that call each other's functions; `helper` is not exported.
 inline std::vector<hidet::backends::Unit> two_units() {
-  return {{"first", "double sqrt(double); double helper(double);\n"
-                    "double hidet_first(double x) { return helper(x) + sqrt(x); }\n"},
-          {"second", "double hidet_first(double);\n"
-                     "double helper(double x) { return x * 2; }\n"
-                     "double hidet_second(double x) { return hidet_first(x) + 1; }\n"}};
+  return {{"first",
+           "double sqrt(double); double helper(double);\n"
+           "double hidet_first(double x) { return helper(x) + sqrt(x); }\n"},
+          {"second",
+           "double hidet_first(double);\n"
+           "double helper(double x) { return x * 2; }\n"
+           "double hidet_second(double x) { return hidet_first(x) + 1; }\n"}};
 }
 
 /// Unit number i of a program: one function that no other unit has.

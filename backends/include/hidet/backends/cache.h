@@ -35,15 +35,15 @@ class CacheKey {
 
 /// One entry, for lists.
 struct CacheEntry {
-  std::string file;    ///< name in the cache's folder
-  std::string label;   ///< CacheKey::label
-  std::string kind;    ///< field "kind"
-  std::string target;  ///< field "target"
+  std::string file;      ///< name in the cache's folder
+  std::string label;     ///< CacheKey::label
+  std::string kind;      ///< field "kind"
+  std::string target;    ///< field "target"
   std::string compiler;  ///< field "compiler"
-  uint64_t bytes = 0;       ///< size of the file
+  uint64_t bytes = 0;    ///< size of the file
   uint64_t payload_bytes = 0;
-  int64_t last_used = 0;    ///< seconds since 1970
-  bool damaged = false;     ///< header, length or checksum are wrong
+  int64_t last_used = 0;  ///< seconds since 1970
+  bool damaged = false;   ///< header, length or checksum are wrong
 };
 
 struct CacheStats {
@@ -54,8 +54,9 @@ struct CacheStats {
 };
 
 struct CacheOptions {
-  std::string folder;           ///< empty: no cache
-  uint64_t max_bytes = 1 << 30;  ///< bound of all entries together; the least recently used go first
+  std::string folder;  ///< empty: no cache
+  uint64_t max_bytes =
+      1 << 30;                  ///< bound of all entries together; the least recently used go first
   int64_t stale_seconds = 600;  ///< temporary files older than this were left by a killed process
   /// Test hook: when set, gives every key's digest, so that two keys can be made to collide.
   std::function<std::string(std::string_view key)> digest = {};
@@ -83,8 +84,9 @@ class BuildCache {
   /// True while entries can be read; false when it is off or has no folder.
   bool enabled() const;
   const std::string& folder() const;
-  std::vector<CacheEntry> list() const;  ///< newest use first; headers only, payloads are not checked
-  uint64_t clear();                      ///< removes entries and temporary files; bytes freed
+  std::vector<CacheEntry> list()
+      const;         ///< newest use first; headers only, payloads are not checked
+  uint64_t clear();  ///< removes entries and temporary files; bytes freed
   /// Reads every entry; the damaged ones, which are removed when `remove` is set.
   std::vector<CacheEntry> verify(bool remove = false);
   /// Why `key` is or is not there, in one sentence: present, damaged, or what differs from the nearest entry.

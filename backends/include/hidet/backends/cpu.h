@@ -23,9 +23,10 @@ struct Unit {
 
 struct CpuOptions {
   std::string target = "native";  ///< as CpuTarget::parse; "native" is default_target()
-  bool fast_math = false;         ///< allow re-association, reciprocals and contraction; NaN and infinity stay
-  int jobs = 0;                   ///< threads (or child processes); 0: one per CPU
-  bool use_cache = true;          ///< look in and fill BuildCache::process()
+  bool fast_math =
+      false;     ///< allow re-association, reciprocals and contraction; NaN and infinity stay
+  int jobs = 0;  ///< threads (or child processes); 0: one per CPU
+  bool use_cache = true;  ///< look in and fill BuildCache::process()
   /// Called on the calling thread after each unit; returning false stops with Error(cancelled).
   std::function<bool(int done, int total)> progress = {};
 };
@@ -33,10 +34,10 @@ struct CpuOptions {
 /// What a build did.
 struct BuildStats {
   int units = 0;
-  int cache_hits = 0;        ///< units whose object came from the cache (all when the library did)
-  int compiled = 0;          ///< units compiled now
+  int cache_hits = 0;  ///< units whose object came from the cache (all when the library did)
+  int compiled = 0;    ///< units compiled now
   bool library_cached = false;  ///< the linked library came from the cache
-  double compile_ms = 0;     ///< wall time of all compiles together
+  double compile_ms = 0;        ///< wall time of all compiles together
   double link_ms = 0;
   double total_ms = 0;
 };
@@ -46,7 +47,8 @@ struct BuildStats {
 /// libraries that were opened under one name, such as /proc/self/fd/7, for the same one.) The same units, options and compiler give the same bytes.
 /// Throws Error(device) when no compiler is there, Error(internal) with the compiler's words when it
 /// refuses the text, Error(cancelled) when progress says so.
-std::vector<uint8_t> build_shared_object(std::span<const Unit> units, const CpuOptions& options = {},
+std::vector<uint8_t> build_shared_object(std::span<const Unit> units,
+                                         const CpuOptions& options = {},
                                          BuildStats* stats = nullptr);
 
 /// The assembly text of one unit, as the compiler makes it for these options (never cached).

@@ -18,7 +18,7 @@ struct CpuTarget {
   /// True when `text` has the form of a CPU target, known or not ("native", "x86-64...").
   static bool is_cpu_target(std::string_view text);
 
-  std::string name() const;                 ///< canonical text: features in the list's order
+  std::string name() const;                  ///< canonical text: features in the list's order
   bool has(std::string_view feature) const;  ///< "vnni", "bf16" ...; false for an unknown name
   int vector_bytes() const { return level >= 4 ? 64 : level == 3 ? 32 : 16; }
   int vector_registers() const { return level >= 4 ? 32 : 16; }
@@ -38,8 +38,9 @@ struct CpuTarget {
 /// One feature that may follow a level.
 struct CpuFeature {
   const char* name;  ///< in a target's text: "vnni"
-  const char* flag;  ///< what compilers call it, without the sign: "avx512vnni" (for -m or a target feature)
-  int least_level;   ///< the least level that it goes with
+  const char*
+      flag;  ///< what compilers call it, without the sign: "avx512vnni" (for -m or a target feature)
+  int least_level;  ///< the least level that it goes with
 };
 /// Every feature, in canonical order.
 const std::vector<CpuFeature>& cpu_features();
