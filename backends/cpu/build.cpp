@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "cpu/compiler.h"
+#include "cpu/half.h"
 #include "cpu/workers.h"
 #include "hidet/backends/cache.h"
 #include "hidet/runtime/error.h"
@@ -33,12 +34,14 @@ class Build {
   cpu::Bytes run() {
     CacheKey key = start_key("library", units_[0].name);
     for (const Unit& unit : units_) key.add("source", unit.c_source);
+    key.add("half", cpu::half_support().c_source);
     if (auto found = look_up(key)) {
       stats_.library_cached = true;
       stats_.cache_hits = stats_.units;
       return std::move(*found);
     }
     compile_all();
+    if (cpu::needs_half_support(objects_)) add_half_support();
     const auto start = Clock::now();
     cpu::Bytes library = compiler_.link(objects_);
     stats_.link_ms = ms_since(start);
@@ -64,6 +67,21 @@ class Build {
     if (cache_ != nullptr) cache_->put(key, bytes);
   }
 
+  void add_half_support() {
+    const Unit& unit = cpu::half_support();
+    auto object = look_up(object_key(unit));
+    if (!object) {
+      cpu::run_on_workers(1, 1, [&](int) { object = compile_and_keep(unit); }, {});
+    }
+    objects_.push_back(std::move(*object));
+  }
+
+  cpu::Bytes compile_and_keep(const Unit& unit) {
+    cpu::Bytes object = compiler_.compile(unit, target_, options_.fast_math, cpu::Output::object);
+    keep(object_key(unit), object);
+    return object;
+  }
+
   void compile_all() {
     const auto start = Clock::now();
     objects_.resize(units_.size());
@@ -75,13 +93,7 @@ class Build {
     stats_.cache_hits = static_cast<int>(units_.size() - missing.size());
     cpu::run_on_workers(
         static_cast<int>(missing.size()), options_.jobs > 0 ? options_.jobs : available_cpus(),
-        [&](int i) {
-          const Unit& unit = units_[missing[i]];
-          cpu::Bytes object =
-              compiler_.compile(unit, target_, options_.fast_math, cpu::Output::object);
-          keep(object_key(unit), object);
-          objects_[missing[i]] = std::move(object);
-        },
+        [&](int i) { objects_[missing[i]] = compile_and_keep(units_[missing[i]]); },
         [&](int done) {
           return !options_.progress || options_.progress(stats_.cache_hits + done, stats_.units);
         });

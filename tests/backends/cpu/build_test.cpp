@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -82,6 +83,40 @@ TEST(CpuBackend, KeepsNanInfinityAndWrapping) {
     EXPECT_EQ(library.get<int(int)>("hidet_less")(std::numeric_limits<int>::max()), 1);
     int word = 0;
     EXPECT_EQ(library.get<float(int*)>("hidet_bits")(&word), std::nextafter(1.0f, 2.0f));
+  }
+}
+
+TEST(CpuBackend, HalvesConvertWithoutInstructionsForThem) {
+  const char* text =
+      "_Float16 hidet_from_double(double x) { return (_Float16)x; }\n"
+      "_Float16 hidet_from_float(float x) { return (_Float16)x; }\n"
+      "float hidet_to_float(_Float16 x) { return x; }\n";
+  // The independent answers are those of the compiler of this test.
+  const auto bits_of = [](_Float16 value) { return std::bit_cast<uint16_t>(value); };
+  for (const char* target : {"x86-64", "x86-64-v3"}) {
+    const TestLibrary library(build(text, {.target = target}));
+    auto* from_double = library.get<_Float16(double)>("hidet_from_double");
+    auto* from_float = library.get<_Float16(float)>("hidet_from_float");
+    auto* to_float = library.get<float(_Float16)>("hidet_to_float");
+    EXPECT_EQ(library.get<void()>("__truncdfhf2"), nullptr);
+    for (int i = 0; i < 65536; ++i) {
+      const auto half = std::bit_cast<_Float16>(static_cast<uint16_t>(i));
+      const float value = to_float(half);
+      ASSERT_EQ(std::bit_cast<uint32_t>(value), std::bit_cast<uint32_t>(static_cast<float>(half)))
+          << i;
+      if (value != value) continue;
+      ASSERT_EQ(bits_of(from_float(value)), i);
+      // The points between two halves and beside them: ties, and what is just off a tie.
+      const double next = static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(i ^ 1)));
+      if (!std::isfinite(next) || !std::isfinite(value)) continue;
+      const double middle = (value + next) / 2;
+      for (const double x : {middle, std::nextafter(middle, 1e9), std::nextafter(middle, -1e9)})
+        ASSERT_EQ(bits_of(from_double(x)), bits_of(static_cast<_Float16>(x))) << x;
+    }
+    for (const double x :
+         {65519.999, 65520.0, 1e300, -65520.0, 1e-300, 0x1p-25, 0x1.0001p-25, -0.0})
+      EXPECT_EQ(bits_of(from_double(x)), bits_of(static_cast<_Float16>(x))) << x;
+    EXPECT_TRUE(std::isnan(to_float(from_double(std::numeric_limits<double>::quiet_NaN()))));
   }
 }
 
