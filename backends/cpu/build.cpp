@@ -6,6 +6,7 @@
 
 #include "cpu/compiler.h"
 #include "cpu/half.h"
+#include "cpu/keep.h"
 #include "cpu/workers.h"
 #include "hidet/backends/cache.h"
 #include "hidet/runtime/error.h"
@@ -134,6 +135,7 @@ std::vector<uint8_t> build_shared_object(std::span<const Unit> units, const CpuO
     return Build(units, options, compiler, done).run();
   });
   done.total_ms = ms_since(start);
+  cpu::keep_for_people(units, library);
   if (stats != nullptr) *stats = done;
   return library;
 }

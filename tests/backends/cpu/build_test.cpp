@@ -253,6 +253,16 @@ TEST(CpuBackend, ReportsProgressAndCanBeCancelled) {
   EXPECT_EQ(calls, 3);
 }
 
+TEST(CpuBackend, KeepsTextForPeopleWhereAsked) {
+  TestFolder folder;
+  setenv("HIDET_KEEP", (folder.path() + "/new").c_str(), 1);
+  const Unit unit{"../odd name", "int hidet_kept(void) { return 5; }"};
+  build_shared_object({&unit, 1});
+  unsetenv("HIDET_KEEP");
+  EXPECT_TRUE(std::filesystem::exists(folder.path() + "/new/___odd_name-0-___odd_name.c"));
+  EXPECT_TRUE(std::filesystem::exists(folder.path() + "/new/___odd_name.so"));
+}
+
 TEST(CpuBackend, WritesNothingToTheWorkingDirectory) {
   TestFolder folder;
   const auto before = std::filesystem::current_path();
