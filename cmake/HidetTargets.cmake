@@ -2,7 +2,7 @@
 #   hidet_layer(NAME [DEPS layer ...] [LINK lib ...])  an object library of <folder>/**/*.cpp, part of libhidet.so
 #                                                      (runtime: part of libhidet_runtime.so)
 #   hidet_plugin(NAME SOURCES ... LINK ...)            libhidet_NAME.so, opened at run time
-#   hidet_program(NAME SOURCES ... LINK ... [OUTPUT file])  an executable that is installed
+#   hidet_program(NAME SOURCES ... LINK ... [OUTPUT file])  an executable; with OUTPUT it is installed under that name
 #   hidet_test(NAME SOURCES ... LINK ... [LABELS ...] [TIMEOUT s])  a GoogleTest program, one ctest entry per program
 #   hidet_fuzz(NAME SOURCES ... LINK ...)              a libFuzzer program (preset fuzz only)
 set(CMAKE_CXX_STANDARD 20)
@@ -100,8 +100,8 @@ function(hidet_program name)
   target_link_libraries(${name} PRIVATE ${arg_LINK})
   if(arg_OUTPUT)
     set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_OUTPUT})
+    set_property(GLOBAL APPEND PROPERTY HIDET_PROGRAMS ${name})
   endif()
-  set_property(GLOBAL APPEND PROPERTY HIDET_PROGRAMS ${name})
 endfunction()
 
 # Tests find filled models through HIDET_TEST_MODELS (tools/test writes them) and NVRTC through HIDET_CUDA_ROOT; what they
