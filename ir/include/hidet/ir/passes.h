@@ -30,6 +30,7 @@ Pass fold_branches();        ///< ifs and selects with constant conditions, empt
 
 /// Runs passes in order: times (HIDET_TIME), dumps (HIDET_DUMP=after:<pass>), verifies (HIDET_VERIFY or
 /// debug builds), and names the pass and function in an error.
+/// Note: a debug build verifies through HIDET_VERIFY=1, which the test presets set.
 Module run_passes(Module module, const std::vector<Pass>& passes);
 
 enum class Target : uint8_t { cpu, cuda, sim };

@@ -20,6 +20,10 @@ class Rewriter {
 
   template <class F>
   void on(F handler) { add(std::move(handler), &F::operator()); }
+  template <class R, class T>
+  void on(R (*handler)(Rewriter&, const T&)) {
+    on([handler](Rewriter& self, const T& node) -> R { return handler(self, node); });
+  }
 
   Expr operator()(const Expr& e);
   Stmt operator()(const Stmt& s);

@@ -1,0 +1,126 @@
+// clean.cpp - simplification, dead branches, half-precision arithmetic.
+// simplify, fold-branches need: nothing; run between other passes.  widen-halves needs: nothing; leaves
+// f16 and bf16 in loads, stores, casts, selects and moves alone.
+#include "transforms/util.h"
+
+#include <hidet/ir/primitives.h>
+#include <hidet/runtime/error.h>
+
+namespace hidet::ir {
+namespace {
+
+/// (x + c) + d and (x * c) * d for integers, where wrapping arithmetic makes it exact.
+Expr regroup(const Binary& b) {
+  if (!b.type.is_scalar() || !b.type.dtype().is_integer()) return nullptr;
+  if (b.op != BinaryOp::add && b.op != BinaryOp::mul) return nullptr;
+  int64_t c, d;
+  const Binary* left = as<Binary>(b.a);
+  if (!left || left->op != b.op || !(left->type == b.type) || !is_const_int(b.b, &d) || !is_const_int(left->b, &c)) return nullptr;
+  return make_binary(b.op, left->a, make_binary(b.op, left->b, b.b, b.loc), b.loc);
+}
+
+Rewriter simplifier() {
+  Rewriter r;
+  r.on([](Rewriter& self, const Binary& b) -> Expr {
+    Expr e = self.children(b);
+    for (int round = 0; round < 4; round++) {
+      const Binary* n = as<Binary>(e);
+      if (!n) return e;
+      // Constants to the right of commutative operators.
+      Expr x = n->a, y = n->b;
+      const bool swap = info(n->op).commutative && x->kind == Kind::IntImm && y->kind != Kind::IntImm;
+      if (swap) std::swap(x, y);
+      Expr next = x->type.is_pointer() || y->type.is_pointer() ? e : make_binary(n->op, x, y, n->loc);
+      if (const Binary* m = as<Binary>(next))
+        if (Expr grouped = regroup(*m)) next = grouped;
+      if (equal(next, e)) return e;
+      e = next;
+    }
+    return e;
+  });
+  r.on([](Rewriter& self, const Select& s) -> Expr {
+    const Expr e = self.children(s);
+    const Select& n = *as<Select>(e);
+    return make_select(n.cond, n.a, n.b, n.loc);
+  });
+  r.on([](Rewriter& self, const Cast& c) -> Expr {
+    const Expr e = self.children(c);
+    const Cast& n = *as<Cast>(e);
+    return n.how == CastKind::value ? make_cast(n.a, n.type, n.loc) : e;
+  });
+  r.on([](Rewriter& self, const Unary& u) -> Expr {
+    const Expr e = self.children(u);
+    const Unary& n = *as<Unary>(e);
+    return make_unary(n.op, n.a, n.loc);
+  });
+  return r;
+}
+
+bool is_half(const Type& t) { return t.is_arithmetic() && (t.dtype() == f16 || t.dtype() == bf16); }
+Expr to_f32(const Expr& e) { return is_half(e->type) ? make_cast(e, e->type.with_dtype(f32), e->loc) : e; }
+
+Stmt fold_if(Rewriter& self, const If& branch) {
+  const Stmt changed = self.children(branch);
+  const If& n = *as<If>(changed);
+  int64_t known;
+  if (!is_const_int(n.cond, &known)) return changed;
+  if (known) return n.then ? n.then : make_seq({});
+  return n.otherwise ? n.otherwise : make_seq({});
+}
+
+Stmt fold_for(Rewriter& self, const For& loop) {
+  const Stmt changed = self.children(loop);
+  const For& n = *as<For>(changed);
+  int64_t begin, end, step;
+  if (n.how != LoopKind::serial || !is_const_int(n.begin, &begin) || !is_const_int(n.end, &end) || !is_const_int(n.step, &step)) return changed;
+  return end <= begin ? make_seq({}) : changed;
+}
+
+}  // namespace
+
+Expr simplify(const Expr& e) {
+  Rewriter r = simplifier();
+  return r(e);
+}
+
+Pass simplify() {
+  return stmt_pass("simplify", [](const Stmt& body) {
+    Rewriter r = simplifier();
+    return r(body);
+  });
+}
+
+Pass fold_branches() {
+  return stmt_pass("fold-branches", [](const Stmt& body) { return rewrite(body, fold_if, fold_for); });
+}
+
+Pass widen_halves() {
+  return stmt_pass("widen-halves", [](const Stmt& body) {
+    return rewrite(
+        body,
+        [](Rewriter& self, const Binary& b) -> Expr {
+          const Expr e = self.children(b);
+          const Binary& n = *as<Binary>(e);
+          if (!is_half(n.a->type)) return e;
+          const Expr wide = make_binary(n.op, to_f32(n.a), to_f32(n.b), n.loc);
+          return make_cast(wide, n.type, n.loc);
+        },
+        [](Rewriter& self, const Unary& u) -> Expr {
+          const Expr e = self.children(u);
+          const Unary& n = *as<Unary>(e);
+          return is_half(n.a->type) ? make_cast(make_unary(n.op, to_f32(n.a), n.loc), n.type, n.loc) : e;
+        },
+        [](Rewriter& self, const Prim& p) -> Expr {
+          const Expr e = self.children(p);
+          const Prim& n = *as<Prim>(e);
+          const Primitive* row = find_primitive(n.name);
+          if (!row || !row->elementwise || n.args.empty() || !is_half(n.args[0]->type)) return e;
+          std::vector<Expr> args;
+          for (const Expr& a : n.args) args.push_back(to_f32(a));
+          const Type type = is_half(n.type) ? n.type.with_dtype(f32) : n.type;
+          return make_cast(make_prim(n.name, std::move(args), type, n.attrs, n.loc), n.type, n.loc);
+        });
+  });
+}
+
+}  // namespace hidet::ir

@@ -1,0 +1,256 @@
+// vectorize.cpp - each loop marked `vectorize` becomes vector code; where a statement cannot be vector
+// code the loop becomes copies of its body, which mean the same.
+// Needs: lower-tensors (accesses are Load and Store).  Leaves: no loop marked vectorize.
+#include "transforms/util.h"
+
+#include <hidet/ir/primitives.h>
+#include <hidet/runtime/error.h>
+
+#include <unordered_set>
+
+namespace hidet::ir {
+namespace {
+
+/// Thrown where the loop must become copies instead.
+struct NotVectorizable {};
+
+class Vectorizer {
+ public:
+  Vectorizer(const For& loop, int64_t begin, int lanes) : loop_(loop), begin_(begin), lanes_(lanes) {}
+
+  Stmt run() {
+    find_dependent(loop_.body);
+    return stmt(loop_.body);
+  }
+
+ private:
+  bool depends(const Expr& e) const {
+    bool found = false;
+    visit_all(e, [&](const Node& n) { found = found || &n == loop_.var.get() || varying_.count(&n); });
+    return found;
+  }
+  /// Variables of the body whose value differs between lanes, to a fixed point.
+  void find_dependent(const Stmt& body) {
+    std::unordered_set<const Node*> local;
+    visit_all(body, [&](const Node& n) {
+      if (const DeclVar* d = as<DeclVar>(&n)) local.insert(d->var.get());
+    });
+    for (bool grew = true; grew;) {
+      grew = false;
+      visit_all(body, [&](const Node& n) {
+        const DeclVar* d = as<DeclVar>(&n);
+        const Assign* a = as<Assign>(&n);
+        if (!d && !a) return;
+        const Node* var = d ? static_cast<const Node*>(d->var.get()) : a->var.get();
+        const Expr& value = d ? d->init : a->value;
+        if (a && !local.count(var)) throw NotVectorizable();  // carried from lane to lane
+        if (value && depends(value)) grew |= varying_.insert(var).second;
+      });
+    }
+    for (const Node* v : varying_) {
+      const Var* var = static_cast<const Var*>(v);
+      if (!var->type.is_scalar()) throw NotVectorizable();
+      wide_[v] = make_var(var->name, var->type.with_lanes(lanes_), var->is_mutable, var->loc);
+    }
+  }
+
+  Expr lane_index(int64_t lane) const { return make_int(begin_ + lane, loop_.var->type); }
+
+  /// `e` as one lane sees it.
+  Expr at_lane(const Expr& e, int lane) const {
+    Substitution map{{loop_.var.get(), lane_index(lane)}};
+    for (const auto& [v, w] : wide_) map.emplace(v, make_lane(w, make_int(lane, Type(i32))));
+    return substitute(e, map);
+  }
+  Expr lanewise(const Expr& e) const {
+    if (!e->type.is_scalar()) throw NotVectorizable();
+    std::vector<Expr> lanes;
+    for (int i = 0; i < lanes_; i++) lanes.push_back(at_lane(e, i));
+    return make_vector(std::move(lanes), e->loc);
+  }
+
+  /// e = stride * loop variable + something uniform?
+  bool affine(const Expr& e, int64_t* stride) const {
+    if (!depends(e)) {
+      *stride = 0;
+      return true;
+    }
+    if (same(e, loop_.var)) {
+      *stride = 1;
+      return true;
+    }
+    if (const Cast* c = as<Cast>(e)) {
+      // A widening of an index; the loop's few values do not wrap.
+      const bool widens = c->how == CastKind::value && c->type.dtype().is_integer() && c->a->type.dtype().is_integer() &&
+                          c->type.dtype().bits() >= c->a->type.dtype().bits();
+      return widens && affine(c->a, stride);
+    }
+    const Binary* b = as<Binary>(e);
+    if (!b) return false;
+    int64_t x = 0, y = 0, k = 0;
+    if (b->op == BinaryOp::add || b->op == BinaryOp::sub) {
+      if (!affine(b->a, &x) || !affine(b->b, &y)) return false;
+      *stride = b->op == BinaryOp::add ? x + y : x - y;
+      return true;
+    }
+    if (b->op != BinaryOp::mul) return false;
+    if (is_const_int(b->b, &k) && affine(b->a, &x)) return *stride = k * x, true;
+    if (is_const_int(b->a, &k) && affine(b->b, &x)) return *stride = k * x, true;
+    return false;
+  }
+
+  static bool reads_memory(const Expr& e) {
+    bool found = false;
+    visit_all(e, [&](const Node& n) {
+      const Prim* p = as<Prim>(&n);
+      const Binary* b = as<Binary>(&n);
+      found = found || n.kind == Kind::Load || n.kind == Kind::Call || (p && !p->name.empty() && !find_primitive(p->name)->pure) ||
+              (b && b->a->type.is_pointer());
+    });
+    return found;
+  }
+
+  Expr load(const Load& l) {
+    if (depends(l.base) || !l.type.is_scalar()) throw NotVectorizable();
+    int64_t stride;
+    if (affine(l.index, &stride)) {
+      if (stride == 1) return make_load(l.base, at_lane(l.index, 0), lanes_, l.loc);
+      if (stride == 0) return make_load(l.base, at_lane(l.index, 0), 1, l.loc);
+    }
+    return lanewise(ref(l));
+  }
+
+  Expr wide(const Expr& e) { return make_cast(widen(e), e->type.with_lanes(lanes_)); }
+
+  /// `e` with a value for each lane; stays scalar where all lanes agree.
+  Expr widen(const Expr& e) {
+    if (!depends(e)) return e;
+    switch (e->kind) {
+      case Kind::Var: {
+        if (auto it = wide_.find(e.get()); it != wide_.end()) return it->second;
+        return lanewise(e);  // the loop variable
+      }
+      case Kind::Unary: return make_unary(as<Unary>(e)->op, widen(as<Unary>(e)->a), e->loc);
+      case Kind::Binary: {
+        const Binary& b = *as<Binary>(e);
+        if (b.a->type.is_pointer()) throw NotVectorizable();
+        if (b.op == BinaryOp::logical_and || b.op == BinaryOp::logical_or)
+          if (reads_memory(b.b)) return lanewise(e);
+        return make_binary(b.op, widen(b.a), widen(b.b), b.loc);
+      }
+      case Kind::Cast: {
+        const Cast& c = *as<Cast>(e);
+        if (c.how == CastKind::value) return make_cast(wide(c.a), c.type.with_lanes(lanes_), c.loc);
+        if (c.how == CastKind::bits) return make_bitcast(wide(c.a), c.type.with_lanes(lanes_), c.loc);
+        throw NotVectorizable();
+      }
+      case Kind::Select: {
+        const Select& s = *as<Select>(e);
+        if (!depends(s.cond)) return make_select(s.cond, wide(s.a), wide(s.b), s.loc);
+        // Only the side taken is evaluated: sides that read memory go lane by lane.
+        if (reads_memory(s.a) || reads_memory(s.b)) return lanewise(e);
+        return make_select(wide(s.cond), wide(s.a), wide(s.b), s.loc);
+      }
+      case Kind::Prim: {
+        const Prim& p = *as<Prim>(e);
+        const Primitive* row = find_primitive(p.name);
+        if (!row || !row->elementwise) return lanewise(e);
+        std::vector<Expr> args;
+        for (const Expr& a : p.args) args.push_back(wide(a));
+        return make_prim(p.name, std::move(args), p.type.with_lanes(lanes_), p.attrs, p.loc);
+      }
+      case Kind::Load: return load(*as<Load>(e));
+      default: return lanewise(e);
+    }
+  }
+
+  Stmt store(const Store& s) {
+    if (depends(s.base) || !s.value->type.is_scalar()) throw NotVectorizable();
+    int64_t stride;
+    if (affine(s.index, &stride) && stride == 1) {
+      const Expr value = make_cast(widen(s.value), s.value->type.with_lanes(lanes_));
+      return make_stmt<Store>(s.loc, s.base, at_lane(s.index, 0), value);
+    }
+    const VarRef value = make_var("lanes", s.value->type.with_lanes(lanes_));
+    std::vector<Stmt> out{make_stmt<DeclVar>(s.loc, value, wide(s.value))};
+    for (int i = 0; i < lanes_; i++)
+      out.push_back(make_stmt<Store>(s.loc, s.base, at_lane(s.index, i), make_lane(value, make_int(i, Type(i32)))));
+    return make_seq(std::move(out));
+  }
+
+  Stmt stmt(const Stmt& s) {
+    switch (s->kind) {
+      case Kind::Seq: {
+        std::vector<Stmt> out;
+        for (const Stmt& child : as<Seq>(s)->body) out.push_back(stmt(child));
+        return make_seq(std::move(out));
+      }
+      case Kind::DeclVar: {
+        const DeclVar& d = *as<DeclVar>(s);
+        auto it = wide_.find(d.var.get());
+        if (it == wide_.end()) return s;
+        const VarRef w = ref(*as<Var>(it->second));
+        return make_stmt<DeclVar>(d.loc, w, d.init ? wide(d.init) : Expr());
+      }
+      case Kind::Assign: {
+        const Assign& a = *as<Assign>(s);
+        auto it = wide_.find(a.var.get());
+        if (it == wide_.end()) return s;
+        return make_stmt<Assign>(a.loc, it->second, wide(a.value));
+      }
+      case Kind::Store: return store(*as<Store>(s));
+      case Kind::If: {
+        const If& i = *as<If>(s);
+        if (depends(i.cond)) throw NotVectorizable();
+        return make_stmt<If>(i.loc, i.cond, stmt(i.then), i.otherwise ? stmt(i.otherwise) : Stmt());
+      }
+      case Kind::For: {
+        const For& f = *as<For>(s);
+        if (depends(f.begin) || depends(f.end) || depends(f.step) || f.how == LoopKind::parallel) throw NotVectorizable();
+        return make_stmt<For>(f.loc, f.var, f.begin, f.end, f.step, f.how, f.grain, stmt(f.body));
+      }
+      case Kind::Comment: return s;
+      default: throw NotVectorizable();
+    }
+  }
+
+  const For& loop_;
+  int64_t begin_;
+  int lanes_;
+  std::unordered_set<const Node*> varying_;
+  Substitution wide_;
+};
+
+Stmt copies(const For& n, int64_t begin, int64_t count) {
+  std::vector<Stmt> out;
+  for (int64_t i = 0; i < count; i++)
+    out.push_back(substitute(refresh(n.body), {{n.var.get(), make_int(begin + i, n.var->type)}}));
+  return make_seq(std::move(out));
+}
+
+Stmt vectorize(Rewriter& self, const For& loop) {
+  const Stmt changed = self.children(loop);
+  const For& n = *as<For>(changed);
+  if (n.how != LoopKind::vectorize) return changed;
+  int64_t begin = 0, end = 0, step = 0;
+  HIDET_REQUIRE(is_const_int(n.begin, &begin) && is_const_int(n.end, &end) && is_const_int(n.step, &step) && step == 1,
+                ErrorCode::usage, n.loc.text(), "cannot vectorize the loop over '", n.var->name, "': its bounds are not constants with step 1");
+  const int64_t lanes = std::max<int64_t>(end - begin, 0);
+  HIDET_REQUIRE(lanes <= 64, ErrorCode::usage, n.loc.text(), "cannot vectorize the loop over '", n.var->name, "': ",
+                lanes, " lanes are more than 64");
+  const bool power = lanes > 1 && (lanes & (lanes - 1)) == 0;
+  if (!power) return copies(n, begin, lanes);
+  try {
+    return Vectorizer(n, begin, static_cast<int>(lanes)).run();
+  } catch (const NotVectorizable&) {
+    return copies(n, begin, lanes);
+  }
+}
+
+}  // namespace
+
+Pass vectorize_loops() {
+  return stmt_pass("vectorize-loops", [](const Stmt& body) { return rewrite(body, vectorize); });
+}
+
+}  // namespace hidet::ir
