@@ -129,13 +129,14 @@ std::vector<uint8_t> build_shared_object(std::span<const Unit> units, const CpuO
                                          BuildStats* stats) {
   HIDET_CHECK(!units.empty(), "a shared object needs at least one unit");
   const auto start = Clock::now();
+  cpu::keep_texts(units);
   BuildStats done;
   auto library = with_compiler([&](cpu::Compiler& compiler) {
     done = BuildStats{.units = static_cast<int>(units.size())};
     return Build(units, options, compiler, done).run();
   });
   done.total_ms = ms_since(start);
-  cpu::keep_for_people(units, library);
+  cpu::keep_library(units, library);
   if (stats != nullptr) *stats = done;
   return library;
 }

@@ -22,28 +22,37 @@ std::string harmless(const std::string& name) {
   return text;
 }
 
-}  // namespace
-
-void keep_for_people(std::span<const Unit> units, const Bytes& library) {
+std::string chosen_folder() {
   const char* chosen = std::getenv("HIDET_KEEP");
-  if (chosen == nullptr || *chosen == 0) return;
-  const std::filesystem::path folder = chosen;
+  return chosen == nullptr ? "" : chosen;
+}
+
+template <class Bytes>
+void write(const std::string& folder, const std::string& name, const Bytes& bytes) {
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
-  bool good = true;
-  const auto write = [&](const std::string& name, const auto& bytes) {
-    std::ofstream out(folder / name, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(bytes.data()),
-              static_cast<std::streamsize>(bytes.size()));
-    out.close();
-    good = good && out.good();
-  };
+  std::ofstream out(folder + "/" + name, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out.good())
+    log_once("keep", detail::concat("HIDET_KEEP: the folder '", folder, "' cannot be written"));
+}
+
+}  // namespace
+
+void keep_texts(std::span<const Unit> units) {
+  const std::string folder = chosen_folder();
+  if (folder.empty()) return;
   const std::string base = harmless(units[0].name);
   for (size_t i = 0; i < units.size(); ++i)
-    write(detail::concat(base, "-", i, "-", harmless(units[i].name), ".c"), units[i].c_source);
-  write(base + ".so", library);
-  if (!good)
-    log_once("keep", detail::concat("HIDET_KEEP: the folder '", chosen, "' cannot be written"));
+    write(folder, detail::concat(base, "-", i, "-", harmless(units[i].name), ".c"),
+          units[i].c_source);
+}
+
+void keep_library(std::span<const Unit> units, const Bytes& library) {
+  const std::string folder = chosen_folder();
+  if (!folder.empty()) write(folder, harmless(units[0].name) + ".so", library);
 }
 
 }  // namespace hidet::backends::cpu

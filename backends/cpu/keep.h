@@ -7,8 +7,10 @@
 
 namespace hidet::backends::cpu {
 
-/// Where HIDET_KEEP names a folder: writes the units' text and the library there. A folder that cannot be
-/// written is told once.
-void keep_for_people(std::span<const Unit> units, const Bytes& library);
+/// Where HIDET_KEEP names a folder: writes the units' text there, before it is compiled. A folder that
+/// cannot be written is told once.
+void keep_texts(std::span<const Unit> units);
+/// Likewise the library made from them.
+void keep_library(std::span<const Unit> units, const Bytes& library);
 
 }  // namespace hidet::backends::cpu

@@ -11,6 +11,7 @@
 #include "backends/cache/folder.h"
 #include "backends/cpu/library.h"
 #include "backends/cpu/samples.h"
+#include "cpu/child.h"
 #include "hidet/backends/cpu.h"
 #include "hidet/runtime/error.h"
 #include "hidet/runtime/log.h"
@@ -48,7 +49,11 @@ bool axpy_is_right(const std::vector<uint8_t>& bytes) {
   return y[0] == 3 && y[4] == 11;
 }
 
-class Fallback : public testing::TestWithParam<const char*> {};
+class Fallback : public testing::TestWithParam<const char*> {
+  void SetUp() override {
+    if (cpu::find_program(GetParam()).empty()) GTEST_SKIP() << "no " << GetParam() << " in PATH";
+  }
+};
 
 TEST_P(Fallback, CompilesLinksAndSaysSoOnce) {
   EXPECT_TRUE(in_fresh_process(GetParam(), [] {
