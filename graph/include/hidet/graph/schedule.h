@@ -1,0 +1,78 @@
+// schedule.h - from operators to IR: fused tasks, and schedules that make a kernel of one.
+// A group has one anchor; injective operators before it fold into its loads, operators with an inverse
+// map after it fold into its stores. A schedule declares what it accepts; the auto-scheduler takes the rest.
+// Threading: values; schedules are pure functions; thread-safe.
+#pragma once
+#include <hidet/graph/op.h>
+#include <hidet/ir/stmt.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hidet::graph {
+
+/// One operator folded into the anchor's store: the value so far is element `from` of `task`'s input.
+struct EpilogueStep {
+  ir::Task task;  ///< one compute, injective; task.inverse_maps[from] is set
+  int from = 0;
+};
+
+/// What one kernel computes. All tensors are kernel parameters but the anchor's folded ones.
+struct FusedTask {
+  std::string name;                ///< "conv2d_add_relu"
+  ir::Task anchor;                 ///< without an anchor operator: the elementwise chain as one compute
+  std::vector<ir::VarRef> inputs;  ///< kernel inputs, in parameter order
+  ir::VarRef output;               ///< the tensor that the kernel writes (outputs[0] of a multi-output anchor)
+  std::vector<ir::VarRef> outputs; ///< all tensors that the kernel writes; more than one only without epilogue
+  std::vector<ir::VarRef> temporaries;  ///< workspace tensors of the auto-scheduler (intermediates of the anchor)
+  /// Per anchor input: the value that replaces reads of it (axes are that input's indices); none: a kernel input.
+  std::vector<std::optional<ir::Compute>> prologues;
+  std::vector<EpilogueStep> epilogue;
+
+  /// Anchor input `k` at `indices`, prologue folded in.
+  ir::Value load(int k, const std::vector<ir::Value>& indices) const;
+  /// Where and what is stored when the anchor's output at `indices` has `value`: the final indices and value.
+  struct Stored {
+    std::vector<ir::Value> indices;
+    ir::Value value;
+  };
+  Stored finish(std::vector<ir::Value> indices, ir::Value value) const;
+  /// The statement output(indices') = value' for the anchor's output at `indices`.
+  ir::Stmt store(const std::vector<ir::Value>& indices, const ir::Value& value) const;
+  /// Kernel parameters: inputs, outputs, temporaries (pointers behind tensor types).
+  std::vector<ir::VarRef> parameters() const;
+};
+
+/// What a schedule may know of its target.
+struct CpuTargetInfo {
+  std::string target = "x86-64-v3";  ///< as CpuTarget::parse
+  int vector_bytes = 32;             ///< 64 at v4
+  int lanes(DType t) const { return std::max(1, vector_bytes / static_cast<int>(std::max<size_t>(t.bytes(), 1))); }
+};
+
+/// A way to make a CPU kernel for some anchors. The function is called "launch", kind public, its parameters
+/// are fused.parameters(); DimSymbols may be used freely.
+struct CpuSchedule {
+  std::string name;
+  std::function<bool(const ir::Task& anchor)> accepts;
+  bool prologue_first_input = false;  ///< accepts a prologue on anchor input 0
+  bool epilogue = false;              ///< accepts epilogue steps
+  std::function<ir::Module(const FusedTask&, const CpuTargetInfo&)> make;
+};
+/// A file schedules/cpu_<x>.cpp defines `CpuSchedule cpu_<x>_schedule()`; CMake lists all of them here.
+const std::vector<CpuSchedule>& cpu_schedules();
+/// The first schedule that accepts, or null (auto-scheduler).
+const CpuSchedule* find_cpu_schedule(const ir::Task& anchor);
+
+/// A correct, vectorised, parallel kernel for any compute definition.
+ir::Module auto_schedule_cpu(const FusedTask& fused, const CpuTargetInfo& target);
+ir::Module auto_schedule_cuda(const FusedTask& fused);
+
+/// The value of compute `c` at `indices`.
+ir::Value value_at(const ir::Compute& c, const std::vector<ir::Value>& indices);
+/// `e` with every read of `tensor` replaced by `read(indices)`.
+ir::Expr replace_reads(const ir::Expr& e, const ir::VarRef& tensor, const std::function<ir::Expr(const std::vector<ir::Expr>&)>& read);
+
+}  // namespace hidet::graph
