@@ -7,7 +7,7 @@ namespace hidet::graph {
 using namespace ir;
 
 namespace {
-Substitution bind(const std::vector<VarRef>& axes, const std::vector<Value>& indices) {
+Substitution bind_axes(const std::vector<VarRef>& axes, const std::vector<Value>& indices) {
   HIDET_CHECK(axes.size() == indices.size(), axes.size(), " axes and ", indices.size(), " indices");
   Substitution map;
   for (size_t d = 0; d < axes.size(); d++) map.emplace(axes[d].get(), make_cast(indices[d].expr(), axes[d]->type));
@@ -15,7 +15,7 @@ Substitution bind(const std::vector<VarRef>& axes, const std::vector<Value>& ind
 }
 }  // namespace
 
-Value value_at(const Compute& c, const std::vector<Value>& indices) { return Value(substitute(c.value, bind(c.axes, indices))); }
+Value value_at(const Compute& c, const std::vector<Value>& indices) { return Value(substitute(c.value, bind_axes(c.axes, indices))); }
 
 Expr replace_reads(const Expr& e, const VarRef& tensor, const std::function<Expr(const std::vector<Expr>&)>& read) {
   return rewrite(e, [&](Rewriter& self, const Element& el) -> Expr {
@@ -33,7 +33,7 @@ Value FusedTask::load(int k, const std::vector<Value>& indices) const {
 FusedTask::Stored FusedTask::finish(std::vector<Value> indices, Value value) const {
   for (const EpilogueStep& step : epilogue) {
     const InverseMap& map = *step.task.inverse_maps.at(static_cast<size_t>(step.from));
-    const Substitution at = bind(map.axes, indices);
+    const Substitution at = bind_axes(map.axes, indices);
     std::vector<Value> next;
     for (const Expr& e : map.indices) next.emplace_back(substitute(e, at));
     const Expr at_output = value_at(step.task.computes.at(0), next).expr();
