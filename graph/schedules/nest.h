@@ -1,0 +1,29 @@
+// nest.h - small pieces for writing loop nests as IR. Private to graph/schedules.
+#pragma once
+#include <hidet/graph/schedule.h>
+
+#include <functional>
+
+namespace hidet::graph {
+
+/// An i64 constant.
+ir::Expr index(int64_t v);
+/// Products and quotients of sizes, folded where constant.
+ir::Expr size_of(const std::vector<ir::Expr>& shape);
+
+/// for (var < end) { body(var) } of i64.
+ir::Stmt loop(const std::string& name, const ir::Expr& end, ir::LoopKind how, const std::function<ir::Stmt(const ir::Value&)>& body, int64_t grain = 1);
+/// for (var from begin while < end, by step).
+ir::Stmt loop_from(const std::string& name, const ir::Expr& begin, const ir::Expr& end, int64_t step, const std::function<ir::Stmt(const ir::Value&)>& body);
+
+/// Indices of flat position `flat` in `shape` (row major): declarations to emit first, and the indices.
+struct Unflattened {
+  std::vector<ir::Stmt> declarations;
+  std::vector<ir::Value> indices;
+};
+Unflattened unflatten(const ir::Expr& flat, const std::vector<ir::Expr>& shape);
+
+/// Coefficient of `axis` in `e` where e is linear in it; nullopt otherwise.
+std::optional<int64_t> stride_in(const ir::Expr& e, const ir::Var& axis);
+
+}  // namespace hidet::graph
