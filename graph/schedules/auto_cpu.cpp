@@ -248,7 +248,7 @@ class AutoCpu {
   /// Vectors along the last reduced axis; lanes are combined pairwise at the end.
   Stmt reduce_along(const Compute& c, const Reduce& r, const std::vector<Value>& out) const {
     const DType t = accumulator(r.type.dtype());
-    const int64_t lanes = target_.lanes(t) * 2;
+    const int64_t lanes = std::min<int64_t>(target_.lanes(t) * 2, 32);
     const VarRef acc = make_var("acc", Type::tensor({t, {index(lanes)}, {}, Scope::registers}));
     const auto element_of = [&](const Value& i) { return make_element(acc, {i.expr()}); };
     const auto set = [&](const Value& i, const Expr& v) { return make_stmt<ElementStore>({}, acc, std::vector<Expr>{i.expr()}, v, false); };
@@ -280,7 +280,7 @@ class AutoCpu {
     const std::vector<Expr>& shape = shape_of(c.tensor);
     const std::vector<Expr> outer(shape.begin(), shape.end() - 1);
     const DType t = accumulator(r.type.dtype());
-    const int64_t lanes = target_.lanes(t) * 2;
+    const int64_t lanes = std::min<int64_t>(target_.lanes(t) * 2, 32);
     const Expr extent = shape.back();
     const Expr blocks = make_binary(BinaryOp::div, make_binary(BinaryOp::add, extent, index(lanes - 1)), index(lanes));
     std::vector<Expr> space = outer;
