@@ -43,14 +43,25 @@ struct hidet_abi {
   int32_t (*tensor_map)(hidet_ctx*, void*, int32_t, int32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*, const uint32_t*, int32_t, int32_t, int32_t, int32_t);
 };
 #define HIDET_EXPORT __attribute__((visibility("default")))
-static const hidet_abi* H;
-HIDET_EXPORT void hidet_module_init(const hidet_abi* table) { H = table; }
+)";
+  return text;
+}
+
+const std::string& table_definition() {
+  static const std::string text = R"(#define H hidet_table
+__attribute__((visibility("hidden"))) const hidet_abi* hidet_table;
+HIDET_EXPORT void hidet_module_init(const hidet_abi* table) { hidet_table = table; }
 HIDET_EXPORT uint64_t hidet_abi_size(void) { return sizeof(hidet_abi); }
 )";
   return text;
 }
 
 namespace {
+
+/// In a unit that is one kernel of a program: the table is another unit's.
+constexpr const char kTableReference[] = R"(#define H hidet_table
+extern __attribute__((visibility("hidden"))) const hidet_abi* hidet_table;
+)";
 
 bool on_host(const Function& f) { return !is_cuda(f.kind); }
 
@@ -103,7 +114,8 @@ class CEmitter final : public Emitter {
     out_.clear();
     for (const Function& f : module_.functions)
       if (f.kind == FuncKind::public_) entries(f);
-    return abi_declarations() + prelude_.text() + globals_ + prototypes + bodies + out_;
+    return abi_declarations() + (options_.kernel_unit ? std::string(kTableReference) : table_definition()) +
+           prelude_.text() + globals_ + prototypes + bodies + out_;
   }
 
  private:
@@ -131,7 +143,8 @@ class CEmitter final : public Emitter {
       return "static " + type(f.returns) + " " + function_name(f.name) + "(" + (p.empty() ? "void" : p) + ")";
     }
     const std::string out = f.returns.is_void() ? "" : ", " + type(f.returns) + "* hidet_out";
-    return "static int32_t " + function_name(f.name) + "(" + parameters(f, true) + out + ")";
+    const bool shared = options_.kernel_unit && f.kind == FuncKind::public_;
+    return (shared ? "int32_t " : "static int32_t ") + function_name(f.name) + "(" + parameters(f, true) + out + ")";
   }
   void body(const Function& f) {
     current_ = &f;
@@ -182,6 +195,7 @@ class CEmitter final : public Emitter {
       line("return " + name + "(ctx" + thunk + ");");
     }
     close();
+    if (options_.kernel_unit) return;
     open("HIDET_EXPORT " + type(f.returns) + " hidet_" + name + "(" + (p.empty() ? "void" : p) + ") {");
     if (returns) line(type(f.returns) + " hidet_result = 0;");
     line("(void)" + name + "(H->default_context(H)" + call + (returns ? ", &hidet_result);" : ");"));

@@ -12,6 +12,9 @@ namespace hidet::codegen {
 struct EmitOptions {
   /// Adds `// file.cpp:line` comments; for reading only, never compiled or hashed.
   bool lines = false;
+  /// The text is one kernel of a program: its public functions are visible to the program's other units, and the
+  /// ABI table is defined by the main unit (table_definition).
+  bool kernel_unit = false;
 };
 
 /// The text of a module's host code (kinds public, cpu_kernel, cpu_internal), as abi.h says: static
@@ -31,5 +34,7 @@ std::vector<std::string> kernel_names(const ir::Module& module);
 
 /// The C declarations that every emitted host text starts with (the ABI table of abi.h).
 const std::string& abi_declarations();
+/// The definition of the table's address, hidet_module_init and hidet_abi_size.
+const std::string& table_definition();
 
 }  // namespace hidet::codegen

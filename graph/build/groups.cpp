@@ -1,0 +1,337 @@
+// groups.cpp - greedy post-scheduling fusion. In topological order, an injective operator joins the group that
+// made its input (as an epilogue) where it is the only reader and has an inverse map; a group of injective operators
+// is folded into the one group that reads it (as a prologue) where recomputing it is cheap.
+#include "build/groups.h"
+
+#include <hidet/ir/dim.h>
+#include <hidet/ir/primitives.h>
+#include <hidet/ir/rewriter.h>
+#include <hidet/runtime/error.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace hidet::graph {
+using namespace ir;
+
+namespace {
+
+constexpr size_t kMostParameters = 48;
+constexpr int kMostNodes = 400;
+
+bool has_reduction(const Task& t) {
+  bool found = false;
+  for (const Compute& c : t.computes)
+    visit_all(c.value, [&](const Node& n) { found = found || n.kind == Kind::Reduce || n.kind == Kind::ArgReduce; });
+  return found;
+}
+bool is_injective(const Task& t) { return !t.opaque && t.computes.size() == 1 && t.outputs.size() == 1 && !has_reduction(t) && t.share_map.empty(); }
+
+/// Moves and simple arithmetic: recomputing costs no more than reading.
+bool is_cheap(const Expr& e) {
+  int nodes = 0;
+  bool math = false;
+  visit_all(e, [&](const Node& n) {
+    nodes++;
+    const Prim* p = as<Prim>(&n);
+    math = math || (p && p->name != "abs" && p->name != "isnan");
+  });
+  return !math && nodes < 40;
+}
+int node_count(const Expr& e) {
+  int nodes = 0;
+  visit_all(e, [&](const Node&) { nodes++; });
+  return nodes;
+}
+
+bool is_view_op(const std::string& name) { return name == "reshape" || name == "squeeze" || name == "unsqueeze" || name == "flatten"; }
+
+/// A group while it grows.
+struct Draft {
+  std::vector<const FlowGraph::Node*> members;
+  Task anchor;  ///< inputs renamed to the values' variables
+  const FlowGraph::Node* anchor_node = nullptr;
+  std::vector<std::optional<Compute>> prologues;
+  std::vector<EpilogueStep> epilogue;
+  std::vector<Tensor> anchor_inputs;
+  std::vector<Tensor> outputs;
+  bool injective = false, is_view = false, dead = false;
+  const CpuSchedule* schedule = nullptr;
+};
+
+class Fuser {
+ public:
+  Fuser(const std::vector<const FlowGraph::Node*>& nodes, const std::vector<Tensor>& outputs) : nodes_(nodes) {
+    for (const Tensor& t : outputs) uses_[t.id()] += 2;  // an output is kept
+    for (const FlowGraph::Node* n : nodes)
+      for (const Tensor& t : n->op->inputs) uses_[t.id()]++;
+  }
+
+  std::vector<Group> run() {
+    for (const FlowGraph::Node* n : nodes_) add(*n);
+    return finish();
+  }
+
+ private:
+  /// The variable that stands for a value in every task.
+  VarRef variable(const Tensor& t) {
+    auto [it, fresh] = variables_.emplace(t.id(), nullptr);
+    if (fresh) {
+      it->second = tensor_var("x", t.dtype(), to_exprs(t.shape_expr()));
+      keep_.push_back(t);
+    }
+    return it->second;
+  }
+
+  Draft draft(const FlowGraph::Node& n) {
+    Draft d;
+    d.members = {&n};
+    d.anchor_node = &n;
+    d.anchor = n.op->def->compute(n.op->call());
+    d.anchor_inputs = n.op->inputs;
+    d.outputs = n.outputs;
+    d.injective = is_injective(d.anchor);
+    d.is_view = is_view_op(n.op->def->name);
+    d.prologues.resize(d.anchor.inputs.size());
+    Substitution map;
+    for (size_t k = 0; k < d.anchor.inputs.size(); k++) {
+      const VarRef v = variable(n.op->inputs[k]);
+      map.emplace(d.anchor.inputs[k].get(), v);
+      d.anchor.inputs[k] = v;
+    }
+    for (Compute& c : d.anchor.computes) c.value = substitute(c.value, map);
+    d.schedule = find_cpu_schedule(d.anchor);
+    return d;
+  }
+
+  int producer(const Tensor& t) const {
+    auto it = made_by_.find(t.id());
+    return it == made_by_.end() ? -1 : it->second;
+  }
+
+  void add(const FlowGraph::Node& n) {
+    Draft d = draft(n);
+    if (d.injective && join_as_epilogue(n, d)) return;
+    const int self = static_cast<int>(drafts_.size());
+    pull_prologues(d);
+    for (const Tensor& t : d.outputs) made_by_[t.id()] = self;
+    drafts_.push_back(std::move(d));
+  }
+
+  // --- epilogues
+
+  bool accepts_epilogue(const Draft& g) const {
+    if (g.dead || g.injective || g.anchor.opaque || g.outputs.size() != 1 || g.anchor.outputs.size() != 1) return false;
+    return !g.schedule || g.schedule->epilogue;
+  }
+
+  bool join_as_epilogue(const FlowGraph::Node& n, const Draft& d) {
+    for (size_t k = 0; k < n.op->inputs.size(); k++) {
+      const Tensor& t = n.op->inputs[k];
+      const int at = producer(t);
+      if (at < 0 || !accepts_epilogue(drafts_[at]) || uses_.at(t.id()) != 1) continue;
+      Draft& g = drafts_[at];
+      if (k >= d.anchor.inverse_maps.size() || !d.anchor.inverse_maps[k]) continue;
+      if (!(product(t.shape_expr()) == product(n.outputs[0].shape_expr()))) continue;
+      if (external_inputs(g).size() + n.op->inputs.size() > kMostParameters) continue;
+      EpilogueStep step{d.anchor, static_cast<int>(k)};
+      // Small values that only this operator reads are computed in place.
+      for (size_t j = 0; j < n.op->inputs.size(); j++)
+        if (j != k) step.task.computes[0].value = fold_input(step.task.computes[0].value, n.op->inputs[j], n.outputs[0], g);
+      g.epilogue.push_back(std::move(step));
+      g.members.push_back(&n);
+      g.outputs = n.outputs;
+      made_by_.erase(t.id());
+      made_by_[n.outputs[0].id()] = at;
+      // The group now runs after everything that the operator reads: it moves to the end.
+      move_to_end(at);
+      return true;
+    }
+    return false;
+  }
+  void move_to_end(int at) {
+    if (at + 1 == static_cast<int>(drafts_.size())) return;
+    drafts_.push_back(std::move(drafts_[at]));
+    drafts_[at] = Draft();
+    drafts_[at].dead = true;
+    const int now = static_cast<int>(drafts_.size()) - 1;
+    for (const Tensor& t : drafts_[now].outputs) made_by_[t.id()] = now;
+  }
+
+  // --- prologues
+
+  /// `value` with reads of `t` replaced by what makes it, where its group may be folded there.
+  Expr fold_input(const Expr& value, const Tensor& t, const Tensor& into, Draft& g) {
+    const int at = producer(t);
+    if (at < 0) return value;
+    Draft& p = drafts_[at];
+    if (!foldable(p, t) || uses_.at(t.id()) != 1) return value;
+    const Compute c = whole_value(p);
+    if (!is_cheap(c.value) && !(product(t.shape_expr()) == product(into.shape_expr()))) return value;
+    if (node_count(c.value) + node_count(value) > kMostNodes) return value;
+    absorb(g, p, at);
+    return replace_reads(value, variable(t), [&](const std::vector<Expr>& indices) { return at_indices(c, indices); });
+  }
+  static Expr at_indices(const Compute& c, const std::vector<Expr>& indices) {
+    std::vector<Value> at;
+    for (const Expr& e : indices) at.emplace_back(e);
+    return value_at(c, at).expr();
+  }
+  static bool foldable(const Draft& p, const Tensor& t) {
+    return !p.dead && p.injective && p.epilogue.empty() && p.outputs.size() == 1 && p.outputs[0].same_as(t);
+  }
+  /// An injective group as one compute of external values.
+  static Compute whole_value(const Draft& p) {
+    Compute c = p.anchor.computes[0];
+    for (size_t k = 0; k < p.prologues.size(); k++)
+      if (p.prologues[k])
+        c.value = replace_reads(c.value, p.anchor.inputs[k], [&](const std::vector<Expr>& i) { return at_indices(*p.prologues[k], i); });
+    return c;
+  }
+  void absorb(Draft& g, Draft& p, int at) {
+    g.members.insert(g.members.begin(), p.members.begin(), p.members.end());
+    drafts_[at].dead = true;
+    made_by_.erase(p.outputs[0].id());
+  }
+
+  bool accepts_prologue(const Draft& d, size_t k) const {
+    if (d.anchor.opaque) return false;
+    return !d.schedule || (k == 0 && d.schedule->prologue_first_input);
+  }
+  /// How often an element of input k may be read: once for injective operators, a few times for rows.
+  bool reread(const Draft& d) const { return !d.injective; }
+
+  void pull_prologues(Draft& d) {
+    if (d.is_view) return;
+    for (size_t k = 0; k < d.anchor.inputs.size(); k++) {
+      const Tensor t = d.anchor_inputs[k];
+      const int at = producer(t);
+      if (at < 0 || !accepts_prologue(d, k) || !foldable(drafts_[at], t)) continue;
+      const int reads_here = static_cast<int>(std::count_if(d.anchor_inputs.begin(), d.anchor_inputs.end(), [&](const Tensor& x) { return x.same_as(t); }));
+      if (uses_.at(t.id()) != reads_here) continue;
+      const Compute c = whole_value(drafts_[at]);
+      const bool same_size = product(t.shape_expr()) == product(d.outputs[0].shape_expr());
+      if (!is_cheap(c.value) && (reread(d) || !same_size || reads_here > 1)) continue;
+      if (drafts_[at].is_view && !d.injective) continue;  // a view costs nothing
+      int total = node_count(c.value);
+      for (const Compute& mine : d.anchor.computes) total += node_count(mine.value);
+      if (total > kMostNodes || external_inputs(d).size() + external_inputs(drafts_[at]).size() > kMostParameters) continue;
+      for (size_t j = k; j < d.anchor.inputs.size(); j++)
+        if (d.anchor_inputs[j].same_as(t)) d.prologues[j] = c;
+      absorb(d, drafts_[at], at);
+    }
+  }
+
+  // --- the result
+
+  /// Values read by the group, in the order of their first use.
+  std::vector<Tensor> external_inputs(const Draft& d) const {
+    std::vector<Tensor> out;
+    std::unordered_set<const Node*> seen;
+    const auto add = [&](const Expr& e) {
+      visit_all(e, [&](const Node& n) {
+        const Var* v = as<Var>(&n);
+        if (!v || !v->type.is_tensor() || !seen.insert(v).second) return;
+        for (const Tensor& t : keep_)
+          if (variables_.at(t.id()).get() == v) out.push_back(t);
+      });
+    };
+    for (size_t k = 0; k < d.anchor.inputs.size(); k++) {
+      if (d.prologues[k]) add(d.prologues[k]->value);
+      else add(d.anchor.inputs[k]);
+    }
+    for (const EpilogueStep& s : d.epilogue) {
+      const Var* folded = s.task.inputs[static_cast<size_t>(s.from)].get();
+      seen.insert(folded);
+      add(s.task.computes[0].value);
+    }
+    return out;
+  }
+
+  std::vector<Group> finish() {
+    std::vector<Group> groups;
+    for (Draft& d : drafts_) {
+      if (d.dead) continue;
+      Group g;
+      g.members = d.members;
+      g.anchor = d.anchor_node;
+      g.is_view = d.is_view && d.members.size() == 1;
+      g.inputs = external_inputs(d);
+      g.outputs = d.outputs;
+      FusedTask& f = g.fused;
+      f.anchor = std::move(d.anchor);
+      f.prologues = std::move(d.prologues);
+      f.epilogue = std::move(d.epilogue);
+      for (const Tensor& t : g.inputs) f.inputs.push_back(variable(t));
+      if (f.epilogue.empty()) {
+        f.outputs = f.anchor.outputs;
+      } else {
+        f.outputs = {tensor_var("y", g.outputs[0].dtype(), to_exprs(g.outputs[0].shape_expr()))};
+      }
+      f.output = f.outputs[0];
+      for (const Compute& c : f.anchor.computes) {
+        bool output = false;
+        for (const VarRef& o : f.anchor.outputs) output = output || same(o, c.tensor);
+        if (!output) f.temporaries.push_back(c.tensor);
+      }
+      f.name = name_of(g);
+      groups.push_back(std::move(g));
+    }
+    return sorted(std::move(groups));
+  }
+  static std::string name_of(const Group& g) {
+    std::string name;
+    for (size_t i = 0; i < g.members.size() && name.size() < 60; i++) name += (i ? "_" : "") + g.members[i]->op->def->name;
+    return name;
+  }
+  /// Topological order, stable.
+  static std::vector<Group> sorted(std::vector<Group> groups) {
+    std::unordered_map<ValueId, size_t> maker;
+    for (size_t i = 0; i < groups.size(); i++)
+      for (const Tensor& t : groups[i].outputs) maker[t.id()] = i;
+    std::vector<int> state(groups.size(), 0);
+    std::vector<size_t> order;
+    // Depth first with an explicit stack.
+    for (size_t root = 0; root < groups.size(); root++) {
+      std::vector<size_t> stack{root};
+      while (!stack.empty()) {
+        const size_t at = stack.back();
+        if (state[at] == 2) {
+          stack.pop_back();
+          continue;
+        }
+        const bool expanded = state[at] == 1;
+        state[at] = 1;
+        bool ready = true;
+        for (const Tensor& t : groups[at].inputs)
+          if (auto it = maker.find(t.id()); it != maker.end() && state[it->second] != 2) {
+            HIDET_CHECK(!expanded || state[it->second] != 1, "a cycle between fused groups at ", groups[at].fused.name);
+            stack.push_back(it->second);
+            ready = false;
+          }
+        if (!ready) continue;
+        state[at] = 2;
+        order.push_back(at);
+        stack.pop_back();
+      }
+    }
+    std::vector<Group> out;
+    for (size_t i : order) out.push_back(std::move(groups[i]));
+    return out;
+  }
+
+  const std::vector<const FlowGraph::Node*>& nodes_;
+  std::unordered_map<ValueId, int> uses_, made_by_;
+  std::unordered_map<ValueId, VarRef> variables_;
+  std::vector<Tensor> keep_;
+  std::vector<Draft> drafts_;
+};
+
+}  // namespace
+
+std::vector<Group> fuse(const std::vector<const FlowGraph::Node*>& nodes, const std::vector<Tensor>& outputs) {
+  return Fuser(nodes, outputs).run();
+}
+
+}  // namespace hidet::graph
