@@ -1,0 +1,338 @@
+// build.cpp - FlowGraph::build: splits the graph into an init program (weights only) and a run program, makes their
+// plans and code, and hands a ModelData to the runtime.
+// Threading: pure function of the graph and options.
+#include <hidet/backends/cpu.h>
+#include <hidet/codegen/codegen.h>
+#include <hidet/graph/build.h>
+#include <hidet/graph/flow_graph.h>
+#include <hidet/runtime/error.h>
+
+#include <algorithm>
+#include <set>
+
+#include "build/plan.h"
+
+namespace hidet {
+namespace graph {
+namespace {
+
+using NodeList = std::vector<const FlowGraph::Node*>;
+
+/// Nodes that depend on weights alone, and the rest.
+struct Parts {
+  NodeList init, run;
+};
+
+Parts split(const FlowGraph& g) {
+  std::set<ValueId> varying;
+  for (const Tensor& t : g.input_tensors()) varying.insert(t.id());
+  Parts parts;
+  for (const FlowGraph::Node& n : g.nodes()) {
+    bool varies = false;
+    for (const Tensor& t : n.op->inputs) varies = varies || varying.count(t.id());
+    for (const Tensor& t : n.outputs)
+      for (const DimExpr& d : t.shape_expr()) varies = varies || !d.is_const();
+    for (const auto& [name, value] : n.op->attrs.values())
+      if (const auto* dims = std::get_if<std::vector<DimExpr>>(&value))
+        for (const DimExpr& d : *dims) varies = varies || !d.is_const();
+    if (varies)
+      for (const Tensor& t : n.outputs) varying.insert(t.id());
+    (varies ? parts.run : parts.init).push_back(&n);
+  }
+  return parts;
+}
+
+/// Text that identifies how an init value is made.
+class Keys {
+ public:
+  Keys(const FlowGraph& g) {
+    for (size_t i = 0; i < g.weights().size(); i++) keys_[g.weights()[i].id()] = "w" + std::to_string(i);
+    for (const FlowGraph::Node& n : g.nodes())
+      for (size_t i = 0; i < n.outputs.size(); i++) makers_[n.outputs[i].id()] = {&n, i};
+  }
+  std::string of(const Tensor& t) {
+    if (auto it = keys_.find(t.id()); it != keys_.end()) return it->second;
+    const auto& [n, index] = makers_.at(t.id());
+    std::string key = n->op->def->name + "." + std::to_string(index) + "(" + n->op->attrs.to_string();
+    for (const Tensor& in : n->op->inputs) key += "; " + of(in);
+    return keys_[t.id()] = key + ")";
+  }
+
+ private:
+  std::map<ValueId, std::string> keys_;
+  std::map<ValueId, std::pair<const FlowGraph::Node*, size_t>> makers_;
+};
+
+/// C expression of the address of a value.
+class Addresses {
+ public:
+  Addresses(const Plan& plan) : plan_(plan) {}
+  std::string of(int value) const {
+    const Place& p = plan_.values[plan_.root(value)].place;
+    const std::string i = std::to_string(p.index);
+    switch (p.kind) {
+      case Place::Kind::input: return "inputs[" + i + "]";
+      case Place::Kind::weight: return "weights[" + i + "]";
+      case Place::Kind::source: return "sources[" + i + "]";
+      case Place::Kind::output: return "outputs[" + i + "]";
+      case Place::Kind::workspace: return slot(p.index);
+      case Place::Kind::none: break;
+    }
+    HIDET_CHECK(false, "a value without memory");
+    return "";
+  }
+  static std::string slot(int k) { return "(void*)(base + o" + std::to_string(k) + ")"; }
+
+ private:
+  const Plan& plan_;
+};
+
+/// Names for symbols in C.
+std::map<std::string, std::string> symbol_names(const std::vector<std::string>& symbols) {
+  std::map<std::string, std::string> names;
+  for (size_t i = 0; i < symbols.size(); i++) names[symbols[i]] = "s" + std::to_string(i);
+  return names;
+}
+
+/// The body shared by init and launch: slot offsets, then one call a step.
+std::string steps_text(const Plan& plan, const KernelStore& kernels, const std::map<std::string, std::string>& names) {
+  std::string out = "  char* base = workspace;\n  (void)base;\n";
+  std::string previous = "0";
+  for (size_t k = 0; k < plan.slots.size(); k++) {
+    out += "  const int64_t o" + std::to_string(k) + " = " + previous + ";\n";
+    previous = "o" + std::to_string(k) + " + " + c_formula(plan.slots[k], names);
+  }
+  const Addresses at(plan);
+  for (const PlanStep& s : plan.steps) {
+    const PlanKernel& k = kernels.kernels()[s.kernel];
+    std::string args = "ctx";
+    for (int v : s.inputs) args += ", " + at.of(v);
+    for (int v : s.outputs) args += ", " + at.of(v);
+    if (s.workspace_slot >= 0) args += ", " + Addresses::slot(s.workspace_slot);
+    for (const std::string& symbol : k.symbols) args += ", " + names.at(symbol);
+    out += "  if ((status = " + k.function + "(" + args + "))) return status;\n";
+  }
+  return out + "  return 0;\n}\n";
+}
+
+std::string symbol_loads(const std::map<std::string, std::string>& names, const std::vector<std::string>& symbols) {
+  std::string out;
+  for (size_t i = 0; i < symbols.size(); i++)
+    out += "  const int64_t " + names.at(symbols[i]) + " = symbols[" + std::to_string(i) + "];\n  (void)" + names.at(symbols[i]) + ";\n";
+  return out + "  (void)symbols;\n";
+}
+
+constexpr const char kFormulaHelpers[] = R"(static inline int64_t hidet_floordiv(int64_t a, int64_t b) { return b == 0 ? 0 : a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+static inline int64_t hidet_floormod(int64_t a, int64_t b) { int64_t r = b == 0 ? 0 : a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
+static inline int64_t hidet_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t hidet_most(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t hidet_broadcast(int64_t a, int64_t b) { return a == 1 ? b : a; }
+)";
+
+/// The program's main unit: prototypes of the kernels, and the graph's functions as abi.h says.
+std::string main_unit(const Plan& init, const Plan& run, const KernelStore& kernels, const std::vector<std::string>& symbols,
+                      const std::vector<Tensor>& outputs) {
+  const auto names = symbol_names(symbols);
+  std::string out = codegen::abi_declarations() + codegen::table_definition() + kFormulaHelpers;
+  for (const PlanKernel& k : kernels.kernels()) {
+    std::string params = "hidet_ctx*";
+    const size_t pointers = k.data.inputs.size() + k.data.outputs.size() + (k.workspace.is_const(0) ? 0 : 1);
+    for (size_t i = 0; i < pointers; i++) params += ", void*";
+    for (size_t i = 0; i < k.symbols.size(); i++) params += ", int64_t";
+    out += "int32_t " + k.function + "(" + params + ");\n";
+  }
+  out += "HIDET_EXPORT int32_t hidet_graph_init(hidet_ctx* ctx, void* const* sources, void* const* outputs, void* workspace) {\n"
+         "  int32_t status = 0;\n  (void)ctx, (void)sources, (void)outputs, (void)status;\n" + steps_text(init, kernels, {});
+  out += "HIDET_EXPORT int32_t hidet_graph_launch(hidet_ctx* ctx, const int64_t* symbols, void* const* inputs, void* const* outputs, "
+         "void* const* weights, void* workspace) {\n  int32_t status = 0;\n  (void)ctx, (void)inputs, (void)outputs, (void)weights, (void)status;\n" +
+         symbol_loads(names, symbols) + steps_text(run, kernels, names);
+  out += "HIDET_EXPORT int64_t hidet_graph_workspace(const int64_t* symbols, int32_t init) {\n" + symbol_loads(names, symbols) +
+         "  return init ? " + c_formula(init.workspace(), {}) + " : " + c_formula(run.workspace(), names) + ";\n}\n";
+  out += "HIDET_EXPORT void hidet_graph_output_shapes(const int64_t* symbols, int64_t* dims) {\n" + symbol_loads(names, symbols) + "  (void)dims;\n";
+  int at = 0;
+  for (const Tensor& t : outputs)
+    for (const DimExpr& d : t.shape_expr()) out += "  dims[" + std::to_string(at++) + "] = " + c_formula(d, names) + ";\n";
+  return out + "}\n";
+}
+
+/// The run plan as data.
+Execution execution_of(const Plan& plan, const FlowGraph& g, const KernelStore& kernels, size_t stored) {
+  Execution e;
+  std::vector<int> weight_ids(stored, -1);
+  for (size_t v = 0; v < plan.values.size(); v++) {
+    const PlanValue& value = plan.values[v];
+    e.tensors.push_back({value.tensor.dtype(), value.tensor.shape_expr(), value.tensor.device(), value.alias});
+    if (value.place.kind == Place::Kind::weight) weight_ids[value.place.index] = static_cast<int>(v);
+  }
+  for (const Tensor& t : g.input_tensors()) e.inputs_index.push_back(plan.ids.at(t.id()));
+  e.weights_index = weight_ids;
+  for (const Tensor& t : g.output_tensors()) e.outputs_index.push_back(plan.ids.at(t.id()));
+  std::vector<int> last(plan.values.size(), -1);
+  for (size_t s = 0; s < plan.steps.size(); s++) {
+    const PlanStep& step = plan.steps[s];
+    Instruction i;
+    i.task = step.kernel;
+    i.inputs = step.inputs;
+    i.outputs = step.outputs;
+    i.name = step.name;
+    for (const std::string& symbol : kernels.kernels()[step.kernel].symbols) i.symbols.emplace_back(symbol);
+    e.instructions.push_back(std::move(i));
+    for (int v : step.inputs) last[plan.root(v)] = static_cast<int>(s);
+    for (int v : step.outputs) last[plan.root(v)] = static_cast<int>(s);
+  }
+  for (size_t v = 0; v < plan.values.size(); v++)
+    if (last[v] >= 0 && plan.values[v].place.kind == Place::Kind::workspace) e.instructions[last[v]].free.push_back(static_cast<int>(v));
+  return e;
+}
+
+/// Builds the program of one CPU target into `model`.
+class CpuBuilder {
+ public:
+  CpuBuilder(const FlowGraph& g, const BuildModelOptions& options, ModelData& model, BuildReport* report)
+      : g_(g), options_(options), model_(model), report_(report), keys_(g) {}
+
+  void build(const std::string& target_text) {
+    const CpuTarget target = backends::resolve_target(target_text);
+    KernelStore kernels({target.name(), target.vector_bytes()});
+    const Parts parts = split(g_);
+    ProgramData p;
+    p.target = target.name();
+
+    // The run program decides which weights and init results are stored.
+    std::vector<Tensor> used = stored_values(parts);
+    PlanRequest run;
+    run.nodes = parts.run;
+    for (size_t i = 0; i < g_.input_tensors().size(); i++) run.given.push_back({g_.input_tensors()[i], {Place::Kind::input, static_cast<int>(i)}});
+    for (size_t i = 0; i < used.size(); i++) {
+      run.given.push_back({used[i], {Place::Kind::weight, static_cast<int>(i)}});
+      p.stored.push_back(store(used[i]));
+    }
+    for (size_t i = 0; i < g_.output_tensors().size(); i++) run.results.push_back({g_.output_tensors()[i], {Place::Kind::output, static_cast<int>(i)}});
+    const Plan run_plan = make_plan(run, kernels);
+    model_.share_map = run.share;
+    const int run_kernels = static_cast<int>(run_plan.steps.size());
+
+    PlanRequest init;
+    init.nodes = needed(parts.init, used);
+    for (size_t i = 0; i < g_.weights().size(); i++) init.given.push_back({g_.weights()[i], {Place::Kind::source, static_cast<int>(i)}});
+    for (size_t i = 0; i < used.size(); i++)
+      if (used[i].is_symbolic()) init.results.push_back({used[i], {Place::Kind::output, static_cast<int>(i)}});
+    const Plan init_plan = make_plan(init, kernels);
+
+    p.execution = execution_of(run_plan, g_, kernels, used.size());
+    p.workspace_cpu = run_plan.workspace();
+    std::vector<backends::Unit> units;
+    for (const PlanKernel& k : kernels.kernels()) {
+      units.push_back({k.function, k.text});
+      p.kernels.push_back(k.data);
+      model_.source_texts["cpu/" + p.target + "/" + k.function + ".c"] = k.text;
+      model_.source_texts["cpu/" + p.target + "/" + k.function + ".ir"] = ir::print(k.module);
+    }
+    std::vector<std::string> symbols;
+    for (const SymbolRange& s : model_.symbols) symbols.push_back(s.name);
+    units.push_back({"program", main_unit(init_plan, run_plan, kernels, symbols, g_.output_tensors())});
+    backends::CpuOptions o;
+    o.target = p.target;
+    o.fast_math = options_.fast_math;
+    o.jobs = options_.threads;
+    if (options_.progress) o.progress = [&](int done, int total) { options_.progress("compile " + p.target, done, total); return true; };
+    backends::BuildStats stats;
+    p.code = Bytes(backends::build_shared_object(units, o, &stats));
+    if (report_) {
+      report_->kernels = run_kernels;
+      report_->kernels_unique += static_cast<int>(kernels.kernels().size());
+      report_->cache_hits += stats.cache_hits;
+    }
+    model_.programs.push_back(std::move(p));
+  }
+
+ private:
+  /// Weights and init results that the run program or the outputs read, in first-use order.
+  std::vector<Tensor> stored_values(const Parts& parts) const {
+    std::set<ValueId> varying, seen;
+    for (const Tensor& t : g_.input_tensors()) varying.insert(t.id());
+    for (const FlowGraph::Node* n : parts.run)
+      for (const Tensor& t : n->outputs) varying.insert(t.id());
+    std::vector<Tensor> used;
+    const auto take = [&](const Tensor& t) {
+      if (!varying.count(t.id()) && seen.insert(t.id()).second) used.push_back(t);
+    };
+    for (const FlowGraph::Node* n : parts.run)
+      for (const Tensor& t : n->op->inputs) take(t);
+    for (const Tensor& t : g_.output_tensors()) take(t);
+    return used;
+  }
+  /// Index in ModelData::stored, shared between targets by key.
+  int store(const Tensor& t) {
+    const std::string key = keys_.of(t);
+    for (size_t i = 0; i < model_.stored.size(); i++)
+      if (model_.stored[i].key == key) return static_cast<int>(i);
+    StoredWeight w;
+    w.key = key;
+    w.dtype = t.dtype();
+    w.shape = t.shape();
+    for (size_t i = 0; i < g_.weights().size(); i++)
+      if (g_.weights()[i].same_as(t)) w.source = static_cast<int>(i);
+    model_.stored.push_back(std::move(w));
+    return static_cast<int>(model_.stored.size()) - 1;
+  }
+  /// The init nodes that some of `results` need.
+  static NodeList needed(const NodeList& nodes, const std::vector<Tensor>& results) {
+    std::set<ValueId> wanted;
+    for (const Tensor& t : results) wanted.insert(t.id());
+    NodeList out;
+    for (size_t i = nodes.size(); i-- > 0;) {
+      const FlowGraph::Node* n = nodes[i];
+      if (std::none_of(n->outputs.begin(), n->outputs.end(), [&](const Tensor& t) { return wanted.count(t.id()) != 0; })) continue;
+      for (const Tensor& t : n->op->inputs) wanted.insert(t.id());
+      out.insert(out.begin(), n);
+    }
+    return out;
+  }
+
+  const FlowGraph& g_;
+  const BuildModelOptions& options_;
+  ModelData& model_;
+  BuildReport* report_;
+  Keys keys_;
+};
+
+std::string hash_text(const std::string& text) {
+  uint64_t h = 14695981039346656037ull;
+  for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;
+  char out[17];
+  std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(h));
+  return out;
+}
+
+}  // namespace
+
+ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options, BuildReport* report) {
+  ModelData m;
+  m.name = options.name;
+  m.inputs = g.inputs();
+  m.outputs = g.outputs();
+  for (const std::string& s : g.symbols()) m.symbols.push_back({s});
+  m.graph_string = g.text();
+  m.graph_hash = hash_text(m.graph_string);
+  for (size_t i = 0; i < g.weights().size(); i++) {
+    const Tensor& w = g.weights()[i];
+    m.sources.push_back({g.weight_names()[i], w.dtype(), w.shape(), w});
+  }
+  std::vector<std::string> targets = options.targets;
+  if (targets.empty()) targets = {"native"};
+  for (const std::string& t : targets) {
+    HIDET_REQUIRE(CpuTarget::is_cpu_target(t), ErrorCode::unsupported, "", "the target '", t,
+                  "' is not available: models are built for CPU targets (native, x86-64-v2, x86-64-v3, x86-64-v4)");
+    CpuBuilder(g, options, m, report).build(t);
+  }
+  return m;
+}
+
+}  // namespace graph
+
+CompiledModel FlowGraph::build(const BuildModelOptions& options) const {
+  return CompiledModel::from_data(graph::build_model_data(*this, options));
+}
+
+}  // namespace hidet

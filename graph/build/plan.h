@@ -1,0 +1,80 @@
+// plan.h - the plan of one program: values, kernels, steps and where every value's memory is.
+// Needs: groups.  Threading: pure.  Private to graph/.
+#pragma once
+#include <hidet/runtime/model_data.h>
+
+#include "build/groups.h"
+
+#include <map>
+#include <unordered_map>
+
+namespace hidet::graph {
+
+/// Where a value's memory is.
+struct Place {
+  enum class Kind { input, weight, output, workspace, source, none } kind = Kind::none;
+  int index = 0;  ///< of the input, stored weight, output, workspace slot, or source weight
+};
+
+struct PlanValue {
+  Tensor tensor;
+  Place place;
+  int alias = -1;  ///< >= 0: shares the memory of that value
+};
+
+struct PlanStep {
+  int kernel = 0;  ///< index into Plan::kernels
+  std::vector<int> inputs, outputs;
+  int workspace_slot = -1;  ///< of the kernel's temporaries
+  std::string name;
+};
+
+/// One distinct kernel.
+struct PlanKernel {
+  std::string function;              ///< name in the text
+  std::string text;                  ///< C unit
+  std::vector<std::string> symbols;  ///< i64 parameters
+  DimExpr workspace = 0;
+  KernelData data;
+  ir::Module module;                 ///< lowered (host part)
+  ir::Module recorded;               ///< as scheduled
+};
+
+/// A program: steps in order, slots of workspace.
+struct Plan {
+  std::vector<PlanValue> values;
+  std::unordered_map<ValueId, int> ids;
+  std::vector<PlanStep> steps;
+  std::vector<DimExpr> slots;  ///< bytes of each workspace slot, multiples of 64
+  DimExpr workspace() const;
+  int root(int value) const;
+};
+
+/// The kernels of a build, each text once.
+class KernelStore {
+ public:
+  explicit KernelStore(CpuTargetInfo target) : target_(std::move(target)) {}
+  /// The kernel of a group; returns its index.
+  int add(const Group& group);
+  const std::vector<PlanKernel>& kernels() const { return kernels_; }
+  std::vector<PlanKernel>& kernels() { return kernels_; }
+
+ private:
+  CpuTargetInfo target_;
+  std::vector<PlanKernel> kernels_;
+  std::map<std::string, int> by_text_;
+};
+
+/// What a plan starts from and must leave.
+struct PlanRequest {
+  std::vector<const FlowGraph::Node*> nodes;
+  std::vector<std::pair<Tensor, Place>> given;    ///< inputs and weights
+  std::vector<std::pair<Tensor, Place>> results;  ///< outputs (or stored weights of an init program)
+  std::map<int, int> share = {};                  ///< filled: result -> input in whose memory it is
+};
+Plan make_plan(PlanRequest& request, KernelStore& kernels);
+
+/// C text of a formula, symbols as variables of their emitted names.
+std::string c_formula(const DimExpr& dim, const std::map<std::string, std::string>& names);
+
+}  // namespace hidet::graph

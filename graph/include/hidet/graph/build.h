@@ -1,0 +1,19 @@
+// build.h - from a graph to the data of a compiled model, for tools that want to save without running.
+// Threading: pure functions; thread-safe.
+#pragma once
+#include <hidet/graph/flow_graph.h>
+#include <hidet/runtime/model_data.h>
+
+namespace hidet::graph {
+
+/// What a build did.
+struct BuildReport {
+  int kernels = 0;         ///< kernel launches of one run
+  int kernels_unique = 0;  ///< distinct kernels, init's included, over all targets
+  int cache_hits = 0;      ///< objects that came from the build cache
+};
+
+/// Builds every target of `options` (none: this machine's CPU). Weights are referenced, not copied.
+ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options, BuildReport* report = nullptr);
+
+}  // namespace hidet::graph
