@@ -129,6 +129,7 @@ void NodeCall::raise(ErrorCode code, const std::string& message) const {
 }
 
 Tensor to_tensor(const TensorValues& values) {
+  if (values.count == 0) return empty(values.dims, values.dtype);
   // The mapping is read only; a weight is never written to.
   return Tensor::from_blob(const_cast<void*>(values.data), values.dims, values.dtype, Device(),
                            [owner = values.owner](void*) {});
