@@ -1,6 +1,8 @@
 // node_call.cpp - inputs, attributes and errors of one node; see node_call.h.
 #include "onnx/node_call.h"
 
+#include <hidet/graph/ops.h>
+
 #include <cstring>
 
 #include "onnx/order.h"
@@ -128,11 +130,44 @@ void NodeCall::raise(ErrorCode code, const std::string& message) const {
   throw Error(code, describe() + ": " + message, context_.file.name());
 }
 
+namespace {
+
+template <class T>
+Tensor narrowed(const std::vector<int64_t>& values, const Shape& dims) {
+  return from_vector<T>(std::vector<T>(values.begin(), values.end()), dims);
+}
+
+// Known values are in the range of their dtype already.
+Tensor constant_tensor(const std::vector<int64_t>& values, const Shape& dims, DType dtype) {
+  switch (dtype.code()) {
+    case DTypeCode::boolean: return narrowed<bool>(values, dims);
+    case DTypeCode::i8: return narrowed<int8_t>(values, dims);
+    case DTypeCode::i16: return narrowed<int16_t>(values, dims);
+    case DTypeCode::i32: return narrowed<int32_t>(values, dims);
+    case DTypeCode::i64: return narrowed<int64_t>(values, dims);
+    case DTypeCode::u8: return narrowed<uint8_t>(values, dims);
+    case DTypeCode::u16: return narrowed<uint16_t>(values, dims);
+    case DTypeCode::u32: return narrowed<uint32_t>(values, dims);
+    case DTypeCode::u64: return narrowed<uint64_t>(values, dims);
+    default: break;
+  }
+  HIDET_CHECK(false, "known values of ", dtype.name());
+}
+
+}  // namespace
+
 Tensor to_tensor(const TensorValues& values) {
   if (values.count == 0) return empty(values.dims, values.dtype);
   // The mapping is read only; a weight is never written to.
   return Tensor::from_blob(const_cast<void*>(values.data), values.dims, values.dtype, Device(),
                            [owner = values.owner](void*) {});
+}
+
+Tensor to_tensor(const Known& known, Device device) {
+  if (known.is_constant()) return constant_tensor(known.ints(), known.dims, known.dtype);
+  Tensor out = ops::dims(known.elems, known.dims.empty(), device);
+  if (known.dims.size() > 1) out = ops::reshape(out, {known.dims.begin(), known.dims.end()});
+  return known.dtype == i64 ? out : ops::cast(out, known.dtype);
 }
 
 Value to_value(const TensorValues& values) {

@@ -46,6 +46,9 @@ class NodeCall {
   /// Input i as a tensor; error where it is absent. Known integers become a tensor here, once.
   const Tensor& input(size_t i) const;
   std::vector<Tensor> inputs() const;
+  /// Input i as it is; it must be there.
+  const Value& value(size_t i) const { return *inputs_[i]; }
+  const std::vector<Value*>& values() const { return inputs_; }
   /// The known integers of input i, or null.
   const Known* known(size_t i) const;
   DType dtype(size_t i) const;
@@ -118,6 +121,7 @@ std::span<const Converter> elementwise_converters();
 std::span<const Converter> shape_converters();
 std::span<const Converter> reduce_converters();
 std::span<const Converter> nn_converters();
+std::span<const Converter> composed_converters();
 
 /// The row for an operator, or null.
 const Converter* find_converter(const std::string& op_type, int64_t opset);

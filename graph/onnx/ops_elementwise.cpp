@@ -4,7 +4,6 @@
 #include <hidet/graph/ops.h>
 
 #include <array>
-#include <limits>
 
 #include "onnx/node_call.h"
 
@@ -13,9 +12,10 @@ namespace {
 
 using Outputs = std::vector<Tensor>;
 
-template <Tensor (*F)(const Tensor&)>
-Outputs unary(const NodeCall& call) {
-  return {F(call.input(0))};
+/// A row of one input: `op` is the name that ops::unary knows.
+Converter unary(const char* op_type, int64_t since, const char* op) {
+  return {op_type, since, kAnyOpset,
+          [op](const NodeCall& call) { return Outputs{ops::unary(op, call.input(0))}; }};
 }
 
 template <Tensor (*F)(const Tensor&, const Tensor&)>
@@ -32,20 +32,17 @@ Outputs variadic(const NodeCall& call) {
   return {out};
 }
 
-/// A constant of the dtype of `like`.
-Tensor scalar_like(const Tensor& like, double value) { return full({}, value, like.dtype()); }
-
 Outputs mean(const NodeCall& call) {
   const Outputs total = variadic<ops::add>(call);
-  return {ops::multiply(total[0], scalar_like(total[0], 1.0 / call.input_count()))};
+  return {ops::mul(total[0], ops::scalar_like(total[0], 1.0 / call.input_count()))};
 }
 
 // fmod = 1 takes the dividend's sign, as C does; else the divisor's.
 Outputs mod(const NodeCall& call) {
   const Tensor &a = call.input(0), &b = call.input(1);
-  if (call.attr_int("fmod", 0) != 0) return {ops::fmod(a, b)};
+  if (call.attr_int("fmod", 0) != 0) return {ops::mod(a, b, true)};
   if (a.dtype().is_float()) call.fail("needs fmod = 1 for floating point values");
-  return {ops::floormod(a, b)};
+  return {ops::mod(a, b, false)};
 }
 
 // The exponent may have another type than the base, which the result has.
@@ -67,19 +64,32 @@ Outputs cast_like(const NodeCall& call) {
   return {ops::cast(call.input(0), call.input(1).dtype())};
 }
 
-// Each bound may be left out; one that is computed at run time stays a tensor.
+// Each bound may be left out; one that is computed at run time stays a tensor. The order makes the
+// upper bound win where the two cross.
 Outputs clip(const NodeCall& call) {
   Tensor out = call.input(0);
   for (size_t i : {size_t{1}, size_t{2}}) {
     if (!call.has_input(i)) continue;
-    const Tensor& bound = call.input(i);
-    if (!is_concrete(call.shape(i)) || product(to_concrete(call.shape(i))) != 1 || call.rank(i) > 1)
+    if (!product(call.shape(i)).is_const(1) || call.rank(i) > 1)
       call.fail(i == 1 ? "min" : "max", " has the shape ", shape_text(call.shape(i)),
                 ", expected a scalar");
-    const Tensor value = call.rank(i) == 0 ? bound : ops::reshape(bound, {});
+    const auto bound = out.dtype().is_float() ? call.scalar_if_constant(i) : std::nullopt;
+    if (bound) {
+      out = i == 1 ? ops::clip(out, bound, std::nullopt) : ops::clip(out, std::nullopt, bound);
+      continue;
+    }
+    const Tensor& tensor = call.input(i);
+    const Tensor value = call.rank(i) == 0 ? tensor : ops::reshape(tensor, {});
     out = i == 1 ? ops::maximum(out, value) : ops::minimum(out, value);
   }
   return {out};
+}
+// The bounds were attributes.
+Outputs clip_6(const NodeCall& call) {
+  std::optional<double> low, high;
+  if (call.has_attr("min")) low = call.attr_float("min", 0);
+  if (call.has_attr("max")) high = call.attr_float("max", 0);
+  return {ops::clip(call.input(0), low, high)};
 }
 
 Outputs leaky_relu(const NodeCall& call) {
@@ -89,17 +99,32 @@ Outputs elu(const NodeCall& call) {
   return {ops::elu(call.input(0), call.attr_float("alpha", 1.0))};
 }
 Outputs hard_sigmoid(const NodeCall& call) {
-  return {ops::hard_sigmoid(call.input(0), call.attr_float("alpha", 0.2f),
-                            call.attr_float("beta", 0.5))};
+  const Tensor& x = call.input(0);
+  const Tensor line = ops::add(ops::mul(x, ops::scalar_like(x, call.attr_float("alpha", 0.2f))),
+                               ops::scalar_like(x, call.attr_float("beta", 0.5)));
+  return {ops::clip(line, 0.0, 1.0)};
 }
 Outputs gelu(const NodeCall& call) {
   const std::string how = call.attr_string("approximate", "none");
   if (how != "none" && how != "tanh") call.fail("approximate is '", how, "', expected none or tanh");
-  return {ops::gelu(call.input(0), how == "tanh")};
+  return {ops::unary(how == "tanh" ? "gelu_tanh" : "gelu", call.input(0))};
+}
+Outputs thresholded_relu(const NodeCall& call) {
+  const Tensor& x = call.input(0);
+  const Tensor limit = ops::scalar_like(x, call.attr_float("alpha", 1.0));
+  return {ops::where(ops::greater(x, limit), x, ops::scalar_like(x, 0))};
+}
+Outputs is_inf(const NodeCall& call) {
+  const Tensor& x = call.input(0);
+  Tensor out = ops::unary("isinf", x);
+  const Tensor zero = ops::scalar_like(x, 0);
+  if (call.attr_int("detect_negative", 1) == 0) out = ops::logical_and(out, ops::greater(x, zero));
+  if (call.attr_int("detect_positive", 1) == 0) out = ops::logical_and(out, ops::less(x, zero));
+  return {out};
 }
 Outputs prelu(const NodeCall& call) {
   const Tensor &x = call.input(0), &slope = call.input(1);
-  return {ops::where(ops::less(x, scalar_like(x, 0)), ops::multiply(x, slope), x)};
+  return {ops::where(ops::less(x, ops::scalar_like(x, 0)), ops::mul(x, slope), x)};
 }
 
 Outputs where(const NodeCall& call) {
@@ -114,43 +139,57 @@ Outputs dropout(const NodeCall& call) {
     call.unsupported("training_mode is true");
   Outputs out{call.input(0)};
   if (call.output_count() > 1)
-    out.push_back(ops::broadcast_to(full({}, 1, boolean), call.shape(0)));
+    out.push_back(ops::full(call.shape(0), 1, boolean, call.context().device));
   return out;
 }
 
 constexpr auto kAny = kAnyOpset;
 const std::array kRows = std::to_array<Converter>({
-    {"Abs", 6, kAny, unary<ops::abs>},
-    {"Ceil", 6, kAny, unary<ops::ceil>},
-    {"Cos", 7, kAny, unary<ops::cos>},
-    {"Erf", 9, kAny, unary<ops::erf>},
-    {"Exp", 6, kAny, unary<ops::exp>},
-    {"Floor", 6, kAny, unary<ops::floor>},
-    {"HardSwish", 14, kAny, unary<ops::hardswish>},
-    {"IsNaN", 9, kAny, unary<ops::isnan>},
-    {"Log", 6, kAny, unary<ops::log>},
-    {"Neg", 6, kAny, unary<ops::negative>},
-    {"Not", 1, kAny, unary<ops::logical_not>},
-    {"Reciprocal", 6, kAny, unary<ops::reciprocal>},
-    {"Relu", 6, kAny, unary<ops::relu>},
-    {"Round", 11, kAny, unary<ops::round>},
-    {"Sigmoid", 6, kAny, unary<ops::sigmoid>},
-    {"Sign", 9, kAny, unary<ops::sign>},
-    {"Sin", 7, kAny, unary<ops::sin>},
-    {"Softplus", 1, kAny, unary<ops::softplus>},
-    {"Sqrt", 6, kAny, unary<ops::sqrt>},
-    {"Tanh", 6, kAny, unary<ops::tanh>},
+    unary("Abs", 6, "abs"),
+    unary("Acos", 7, "acos"),
+    unary("Acosh", 9, "acosh"),
+    unary("Asin", 7, "asin"),
+    unary("Asinh", 9, "asinh"),
+    unary("Atan", 7, "atan"),
+    unary("Atanh", 9, "atanh"),
+    unary("BitwiseNot", 18, "bitwise_not"),
+    unary("Ceil", 6, "ceil"),
+    unary("Cos", 7, "cos"),
+    unary("Cosh", 9, "cosh"),
+    unary("Erf", 9, "erf"),
+    unary("Exp", 6, "exp"),
+    unary("Floor", 6, "floor"),
+    unary("HardSwish", 14, "hard_swish"),
+    unary("IsNaN", 9, "isnan"),
+    unary("Log", 6, "log"),
+    unary("Neg", 6, "neg"),
+    unary("Not", 1, "logical_not"),
+    unary("Reciprocal", 6, "reciprocal"),
+    unary("Relu", 6, "relu"),
+    unary("Round", 11, "round"),
+    unary("Sigmoid", 6, "sigmoid"),
+    unary("Sign", 9, "sign"),
+    unary("Sin", 7, "sin"),
+    unary("Sinh", 9, "sinh"),
+    unary("Softplus", 1, "softplus"),
+    unary("Softsign", 1, "softsign"),
+    unary("Sqrt", 6, "sqrt"),
+    unary("Tan", 7, "tan"),
+    unary("Tanh", 6, "tanh"),
     {"Add", 7, kAny, binary<ops::add>},
     {"And", 7, kAny, binary<ops::logical_and>},
-    {"Div", 7, kAny, binary<ops::divide>},
+    {"BitwiseAnd", 18, kAny, binary<ops::bitwise_and>},
+    {"BitwiseOr", 18, kAny, binary<ops::bitwise_or>},
+    {"BitwiseXor", 18, kAny, binary<ops::bitwise_xor>},
+    {"Div", 7, kAny, binary<ops::div>},
     {"Equal", 7, kAny, binary<ops::equal>},
     {"Greater", 7, kAny, binary<ops::greater>},
     {"GreaterOrEqual", 12, kAny, binary<ops::greater_equal>},
     {"Less", 7, kAny, binary<ops::less>},
     {"LessOrEqual", 12, kAny, binary<ops::less_equal>},
-    {"Mul", 7, kAny, binary<ops::multiply>},
+    {"Mul", 7, kAny, binary<ops::mul>},
     {"Or", 7, kAny, binary<ops::logical_or>},
-    {"Sub", 7, kAny, binary<ops::subtract>},
+    {"Sub", 7, kAny, binary<ops::sub>},
     {"Xor", 7, kAny, binary<ops::logical_xor>},
     {"Max", 8, kAny, variadic<ops::maximum>},
     {"Mean", 8, kAny, mean},
@@ -158,16 +197,19 @@ const std::array kRows = std::to_array<Converter>({
     {"Sum", 8, kAny, variadic<ops::add>},
     {"Cast", 9, kAny, cast},
     {"CastLike", 15, kAny, cast_like},
+    {"Clip", 6, 10, clip_6},
     {"Clip", 11, kAny, clip},
     {"Dropout", 12, kAny, dropout},
     {"Elu", 6, kAny, elu},
     {"Gelu", 20, kAny, gelu},
     {"HardSigmoid", 6, kAny, hard_sigmoid},
     {"Identity", 1, kAny, identity},
+    {"IsInf", 10, kAny, is_inf},
     {"LeakyRelu", 6, kAny, leaky_relu},
     {"Mod", 10, kAny, mod},
     {"PRelu", 9, kAny, prelu},
     {"Pow", 12, kAny, power},
+    {"ThresholdedRelu", 10, kAny, thresholded_relu},
     {"Where", 9, kAny, where},
 });
 

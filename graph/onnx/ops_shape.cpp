@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 #include "onnx/node_call.h"
@@ -100,28 +101,14 @@ Outputs concat(const NodeCall& call) {
   return {ops::concat(call.inputs(), call.axis(call.attr_int("axis", 0), call.rank(0)))};
 }
 
-// Where a bound of a slice falls in an axis of size n. A formula is taken to count from the front
-// where it cannot be negative; a number that stands for "to the end" is clamped.
-DimExpr slice_bound(const NodeCall& call, DimExpr bound, const DimExpr& n, int64_t step) {
-  if (bound.is_const() && bound.value() < 0)
-    bound = bound.value() < -(int64_t{1} << 40) ? DimExpr(-1) * n - 1 + 0 : bound + n;
-  else if (!bound.is_const() && !bound.never_negative())
-    call.unsupported("the bound ", bound, " may be negative, so that its meaning is not known");
-  const DimExpr low(step > 0 ? 0 : -1), high = step > 0 ? n : n - 1;
-  return max_dim(min_dim(bound, high), low);
-}
-
-// The number of values from begin to end by step, both clamped already.
-DimExpr slice_count(const DimExpr& begin, const DimExpr& end, int64_t step) {
-  const DimExpr distance = step > 0 ? end - begin : begin - end;
-  const int64_t stride = step > 0 ? step : -std::max(step, -INT64_MAX);
-  if (distance.is_const())
-    return distance.value() <= 0 ? 0 : 1 + (distance.value() - 1) / stride;
-  return max_dim(stride == 1 ? distance : ceildiv(distance, stride), 0);
+// A formula counts from the front; one that may be negative has no known meaning.
+void check_bounds(const NodeCall& call, const Dims& bounds) {
+  for (const DimExpr& bound : bounds)
+    if (!bound.is_const() && !bound.never_negative())
+      call.unsupported("the bound ", bound, " may be negative, so that its meaning is not known");
 }
 
 Outputs slice(const NodeCall& call) {
-  const Dims shape = call.shape(0);
   const Dims starts = call.dims_input(1, "starts"), ends = call.dims_input(2, "ends");
   std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
   std::iota(axes.begin(), axes.end(), 0);
@@ -129,20 +116,16 @@ Outputs slice(const NodeCall& call) {
   if (call.has_input(4)) steps = call.ints_input(4, "steps");
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
     call.fail("starts, ends, axes and steps have different lengths");
-  Dims begin(shape.size(), 0), extent = shape;
-  std::vector<int64_t> stride(shape.size(), 1);
-  std::vector<bool> seen(shape.size(), false);
+  std::vector<bool> seen(call.rank(0), false);
   for (size_t i = 0; i < axes.size(); i++) {
-    const int64_t a = call.axis(axes[i], call.rank(0));
-    if (seen[a]) call.fail("axis ", a, " is given twice");
+    axes[i] = call.axis(axes[i], call.rank(0));
+    if (seen[axes[i]]) call.fail("axis ", axes[i], " is given twice");
     if (steps[i] == 0) call.fail("a step of 0");
-    seen[a] = true;
-    stride[a] = steps[i];
-    begin[a] = slice_bound(call, starts[i], shape[a], steps[i]);
-    extent[a] = slice_count(begin[a], slice_bound(call, ends[i], shape[a], steps[i]), steps[i]);
-    if (extent[a].is_const(0)) begin[a] = 0, stride[a] = 1;
+    seen[axes[i]] = true;
   }
-  return {ops::strided_slice(call.input(0), begin, extent, stride)};
+  check_bounds(call, starts);
+  check_bounds(call, ends);
+  return {ops::slice(call.input(0), starts, ends, axes, steps)};
 }
 
 std::vector<DimExpr> split_sizes(const NodeCall& call, const DimExpr& extent) {
@@ -175,14 +158,16 @@ Outputs split(const NodeCall& call) {
   for (const DimExpr& size : sizes) total += size;
   if (total.is_const() && shape[axis].is_const() && !(total == shape[axis]))
     call.fail("the sizes add up to ", total, " where the axis has ", shape[axis]);
+  if (is_concrete(sizes)) {
+    for (const DimExpr& size : sizes)
+      if (size.value() < 0) call.fail("a part has the size ", size);
+    return ops::split(call.input(0), axis, ints_of(sizes));
+  }
   Outputs out;
-  Dims begin(shape.size(), 0), extent = shape;
+  DimExpr begin(0);
   for (const DimExpr& size : sizes) {
-    if (size.is_const() && size.value() < 0) call.fail("a part has the size ", size);
-    extent[axis] = size;
-    out.push_back(ops::strided_slice(call.input(0), begin, extent,
-                                     std::vector<int64_t>(shape.size(), 1)));
-    begin[axis] += size;
+    out.push_back(ops::slice(call.input(0), {begin}, {begin + size}, {axis}, {1}));
+    begin += size;
   }
   return out;
 }
@@ -197,18 +182,11 @@ Outputs gather_elements(const NodeCall& call) {
 }
 
 Outputs expand(const NodeCall& call) {
-  const Dims from = call.shape(0);
-  Dims to = call.dims_input(1, "the target shape");
-  if (to.size() < from.size()) to.insert(to.begin(), from.size() - to.size(), DimExpr(1));
-  for (size_t i = 0; i < from.size(); i++) {
-    DimExpr& size = to[to.size() - from.size() + i];
-    size = broadcast(from[i], size);
-  }
-  return {ops::broadcast_to(call.input(0), to)};
+  return {ops::expand(call.input(0), call.dims_input(1, "the target shape"))};
 }
 
 Outputs tile(const NodeCall& call) {
-  const Dims repeats = call.dims_input(1, "repeats");
+  const std::vector<int64_t> repeats = call.ints_input(1, "repeats");
   if (repeats.size() != call.shape(0).size())
     call.fail("has ", repeats.size(), " repeats for ", call.rank(0), " axes");
   return {ops::tile(call.input(0), repeats)};
@@ -223,45 +201,49 @@ Outputs pad(const NodeCall& call) {
   if (call.has_input(3)) axes = call.ints_input(3, "axes");
   if (given.size() != 2 * axes.size())
     call.fail("has ", given.size(), " pads for ", axes.size(), " axes");
-  std::vector<int64_t> before(rank, 0), after(rank, 0);
+  std::vector<int64_t> pads(2 * rank, 0);
   for (size_t i = 0; i < axes.size(); i++) {
-    const int64_t a = call.axis(axes[i], call.rank(0));
-    before[a] = given[i];
-    after[a] = given[axes.size() + i];
+    const auto a = static_cast<size_t>(call.axis(axes[i], call.rank(0)));
+    pads[a] = given[i];
+    pads[rank + a] = given[axes.size() + i];
   }
   const std::string mode = call.attr_string("mode", "constant");
   const double value = call.has_input(2) ? call.scalar_input(2, "constant_value") : 0;
-  return {ops::pad(call.input(0), before, after, mode, value)};
+  return {ops::pad(call.input(0), pads, mode, value)};
 }
 
 Outputs constant_of_shape(const NodeCall& call) {
   const Dims shape = call.dims_input(0, "the shape");
   const TensorProto* proto = call.attr_tensor("value");
-  Tensor value = full({}, 0, f32);
-  if (proto) {
-    const TensorValues one = load_values(*proto, call.context().file, call.describe());
-    if (one.count != 1) call.fail("its value has ", one.count, " elements, expected 1");
-    value = to_tensor(one).reshape({});
-  }
-  return {ops::broadcast_to(value, shape)};
+  if (!proto) return {ops::full(shape, 0, f32, call.context().device)};
+  const TensorValues one = load_values(*proto, call.context().file, call.describe());
+  if (one.count != 1) call.fail("its value has ", one.count, " elements, expected 1");
+  // An expanded scalar keeps every bit of the value, a double would not.
+  return {ops::expand(to_tensor(one).reshape({}), shape)};
 }
 
-// The count is known where the bounds are: integers, or formulas with a constant step.
+// A range of floating point numbers has to be constant: its count is part of the shape.
+Outputs float_range(const NodeCall& call) {
+  constexpr double kMost = 1 << 24;
+  const double start = call.scalar_input(0, "start"), limit = call.scalar_input(1, "limit"),
+               delta = call.scalar_input(2, "delta");
+  const double count = std::max(0.0, std::ceil((limit - start) / delta));
+  if (!(count <= kMost)) call.unsupported("a range of ", count, " values, at most ", kMost);
+  std::vector<double> values;
+  for (int64_t i = 0; i < static_cast<int64_t>(count); i++)
+    values.push_back(start + static_cast<double>(i) * delta);
+  return {from_doubles(values, {static_cast<int64_t>(values.size())}, call.dtype(0))};
+}
+
 Outputs range(const NodeCall& call) {
   const DType dtype = call.dtype(0);
-  if (!call.known(0) || !call.known(1) || !call.known(2)) {
-    const double start = call.scalar_input(0, "start"), limit = call.scalar_input(1, "limit"),
-                 delta = call.scalar_input(2, "delta");
-    if (delta == 0) call.fail("a delta of 0");
-    const double count = std::max(0.0, std::ceil((limit - start) / delta));
-    if (!(count < 1e12)) call.fail("has ", count, " values");
-    return {ops::arange_like(start, delta, static_cast<int64_t>(count), dtype,
-                             call.context().device)};
-  }
-  const DimExpr start = call.dims_input(0, "start")[0], limit = call.dims_input(1, "limit")[0];
-  const int64_t delta = call.ints_input(2, "delta")[0];
+  if (dtype.is_float()) return float_range(call);
+  const DimExpr start = call.dims_input(0, "start").at(0), limit = call.dims_input(1, "limit").at(0);
+  const int64_t delta = call.ints_input(2, "delta").at(0);
   if (delta == 0) call.fail("a delta of 0");
-  return {ops::range(start, slice_count(start, limit, delta), delta, dtype, call.context().device)};
+  const DimExpr distance = delta > 0 ? limit - start : start - limit;
+  const DimExpr count = max_dim(ceildiv(distance, delta > 0 ? delta : -delta), 0);
+  return {ops::range(start, count, delta, dtype, call.context().device)};
 }
 
 constexpr auto kAny = kAnyOpset;

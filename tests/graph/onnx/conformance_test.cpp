@@ -1,0 +1,109 @@
+// conformance_test.cpp - runs the ONNX node cases (Debian's libonnx-testdata, or the folder in
+// HIDET_ONNX_TESTDATA) with the reference evaluator. A case counts as passed, unsupported (an
+// Error(unsupported)) or failed; failures are listed, and a run with fewer passes than the floor
+// fails. Each case runs in a child, so that none can take the others down.
+#include <hidet/graph/onnx.h>
+#include <hidet/runtime/error.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+enum Outcome { passed = 0, mismatch = 1, unsupported = 2, failed = 3, crashed = 4 };
+
+fs::path data_folder() {
+  if (const char* folder = std::getenv("HIDET_ONNX_TESTDATA")) return folder;
+  return "/usr/share/libonnx-testdata/data/node";
+}
+
+std::vector<hidet::Tensor> load(const fs::path& set, const std::string& kind) {
+  std::vector<hidet::Tensor> out;
+  for (int i = 0; fs::exists(set / (kind + "_" + std::to_string(i) + ".pb")); i++)
+    out.push_back(hidet::load_onnx_tensor((set / (kind + "_" + std::to_string(i) + ".pb")).string()));
+  return out;
+}
+
+bool close(const hidet::Tensor& actual, const hidet::Tensor& expected) {
+  if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape()) return false;
+  const auto a = actual.to_doubles(), e = expected.to_doubles();
+  const double rtol = expected.dtype().bits() == 16 && expected.dtype().is_float() ? 5e-3 : 1e-3;
+  for (size_t i = 0; i < a.size(); i++) {
+    if (a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i]))) continue;
+    if (!(std::fabs(a[i] - e[i]) <= 1e-7 + rtol * std::fabs(e[i]))) return false;
+  }
+  return true;
+}
+
+Outcome run_case(const fs::path& folder, std::string& message) {
+  try {
+    const hidet::FlowGraph graph = hidet::from_onnx((folder / "model.onnx").string());
+    for (int i = 0; fs::exists(folder / ("test_data_set_" + std::to_string(i))); i++) {
+      const fs::path set = folder / ("test_data_set_" + std::to_string(i));
+      const auto expected = load(set, "output");
+      const auto actual = graph.run(load(set, "input"));
+      for (size_t k = 0; k < expected.size(); k++)
+        if (k >= actual.size() || !close(actual[k], expected[k])) {
+          message = "output " + std::to_string(k) + " is " +
+                    (k < actual.size() ? actual[k].describe() : "missing") + ", expected " +
+                    expected[k].describe();
+          return mismatch;
+        }
+    }
+    return passed;
+  } catch (const hidet::Error& e) {
+    message = e.what();
+    return e.code() == hidet::ErrorCode::unsupported ? unsupported : failed;
+  } catch (const std::exception& e) {
+    message = e.what();
+    return failed;
+  }
+}
+
+Outcome run_in_child(const fs::path& folder) {
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    std::string message;
+    const Outcome outcome = run_case(folder, message);
+    if (outcome != passed && (outcome != unsupported || std::getenv("HIDET_ONNX_VERBOSE")))
+      std::printf("%s: %s\n", folder.filename().c_str(), message.c_str());
+    std::fflush(stdout);
+    ::_exit(outcome);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? static_cast<Outcome>(WEXITSTATUS(status)) : crashed;
+}
+
+}  // namespace
+
+TEST(OnnxConformance, NodeCases) {
+  const fs::path root = data_folder();
+  if (!fs::exists(root)) GTEST_SKIP() << root << " is missing: install libonnx-testdata";
+  std::vector<fs::path> cases;
+  for (const auto& entry : fs::directory_iterator(root))
+    if (fs::exists(entry.path() / "model.onnx")) cases.push_back(entry.path());
+  std::sort(cases.begin(), cases.end());
+  int count[5] = {};
+  for (const fs::path& folder : cases) {
+    const Outcome outcome = run_in_child(folder);
+    count[outcome]++;
+    if (outcome == crashed) std::printf("%s: crashed\n", folder.filename().c_str());
+  }
+  std::printf("%zu cases: %d passed, %d unsupported, %d mismatches, %d errors, %d crashes\n",
+              cases.size(), count[passed], count[unsupported], count[mismatch], count[failed],
+              count[crashed]);
+  EXPECT_EQ(count[mismatch] + count[failed] + count[crashed], 0);
+  const char* floor = std::getenv("HIDET_ONNX_FLOOR");
+  EXPECT_GE(count[passed], floor ? std::atoi(floor) : 1);
+}
