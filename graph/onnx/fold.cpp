@@ -209,10 +209,8 @@ Result fold_cast(const NodeCall& call) {
   Known out = *in;
   out.dtype = to;
   for (DimExpr& e : out.elems) {
-    if (is_int(e))
-      e = DimExpr(to.is_boolean() ? int64_t{e.value() != 0} : wrap_to(e.value(), to));
-    else if (to.bits() < 32 || to.is_boolean())
-      return std::nullopt;  // a size could wrap
+    if (is_int(e)) e = DimExpr(to.is_boolean() ? int64_t{e.value() != 0} : wrap_to(e.value(), to));
+    else if (to.bits() < 32 || to.is_boolean()) return std::nullopt;  // a size could wrap
   }
   return out;
 }
@@ -271,9 +269,8 @@ Result fold_gather(const NodeCall& call) {
   for (int64_t i : index)
     if (i < -in->dims[0] || i >= in->dims[0])
       call.fail("index ", i, " is outside of the ", in->dims[0], " values");
-  return moved(*in, at->dims, [&](int64_t k) {
-    return index[k] < 0 ? index[k] + in->dims[0] : index[k];
-  });
+  return moved(*in, at->dims,
+               [&](int64_t k) { return index[k] < 0 ? index[k] + in->dims[0] : index[k]; });
 }
 
 // A vector [begin:end:step] with the clamping of ONNX's Slice.
@@ -324,7 +321,8 @@ Result fold_squeeze(const NodeCall& call) {
     for (int64_t a : call.ints_attr_or_input("axes", 1)) drop[call.axis(a, rank)] = true;
   std::vector<int64_t> dims;
   for (int64_t i = 0; i < rank; i++) {
-    if (drop[i] && in->dims[i] != 1) call.fail("axis ", i, " has the size ", in->dims[i], ", not 1");
+    if (drop[i] && in->dims[i] != 1)
+      call.fail("axis ", i, " has the size ", in->dims[i], ", not 1");
     if (!drop[i]) dims.push_back(in->dims[i]);
   }
   return reshaped(*in, dims);
@@ -384,7 +382,8 @@ Result fold_reduce(const NodeCall& call) {
   if (axes.empty() && call.attr_int("noop_with_empty_axes", 0) != 0) return *in;
   for (int64_t a : axes) (void)call.axis(a, 1);
   std::optional<DimExpr> value = in->elems[0];
-  for (size_t i = 1; i < in->elems.size() && value; i++) value = F({*value, in->elems[i]}, in->dtype);
+  for (size_t i = 1; i < in->elems.size() && value; i++)
+    value = F({*value, in->elems[i]}, in->dtype);
   if (!value) return std::nullopt;
   Known out{in->dtype, {}, {*value}};
   if (call.attr_int("keepdims", 1) != 0) out.dims = {1};
@@ -397,29 +396,46 @@ struct Elementwise {
 };
 const std::unordered_map<std::string_view, Elementwise>& scalar_table() {
   static const std::unordered_map<std::string_view, Elementwise> table{
-      {"Add", {add, false}},           {"Sub", {sub, false}},
-      {"Mul", {mul, false}},           {"Div", {div, false}},
-      {"Mod", {mod, false}},           {"Min", {fold_all<min_dim>, false}},
-      {"Max", {fold_all<max_dim>, false}}, {"Sum", {sum, false}},
-      {"Neg", {neg, false}},           {"Abs", {absolute, false}},
-      {"Where", {where, false}},       {"Equal", {equal, true}},
-      {"Less", {less, true}},          {"Greater", {greater, true}},
-      {"LessOrEqual", {less_equal, true}}, {"GreaterOrEqual", {greater_equal, true}},
-      {"Not", {logical_not, true}},    {"And", {logical_and, true}},
+      {"Add", {add, false}},
+      {"Sub", {sub, false}},
+      {"Mul", {mul, false}},
+      {"Div", {div, false}},
+      {"Mod", {mod, false}},
+      {"Min", {fold_all<min_dim>, false}},
+      {"Max", {fold_all<max_dim>, false}},
+      {"Sum", {sum, false}},
+      {"Neg", {neg, false}},
+      {"Abs", {absolute, false}},
+      {"Where", {where, false}},
+      {"Equal", {equal, true}},
+      {"Less", {less, true}},
+      {"Greater", {greater, true}},
+      {"LessOrEqual", {less_equal, true}},
+      {"GreaterOrEqual", {greater_equal, true}},
+      {"Not", {logical_not, true}},
+      {"And", {logical_and, true}},
       {"Or", {logical_or, true}},
   };
   return table;
 }
 const std::unordered_map<std::string_view, Result (*)(const NodeCall&)>& tensor_table() {
   static const std::unordered_map<std::string_view, Result (*)(const NodeCall&)> table{
-      {"Identity", fold_identity},   {"Cast", fold_cast},
-      {"Shape", fold_shape},         {"Size", fold_size},
-      {"ConstantOfShape", fold_constant_of_shape}, {"Concat", fold_concat},
-      {"Gather", fold_gather},       {"Slice", fold_slice},
-      {"Unsqueeze", fold_unsqueeze}, {"Squeeze", fold_squeeze},
-      {"Reshape", fold_reshape},     {"Expand", fold_expand},
-      {"Range", fold_range},         {"ReduceProd", fold_reduce<mul>},
-      {"ReduceSum", fold_reduce<add>}, {"ReduceMin", fold_reduce<fold_all<min_dim>>},
+      {"Identity", fold_identity},
+      {"Cast", fold_cast},
+      {"Shape", fold_shape},
+      {"Size", fold_size},
+      {"ConstantOfShape", fold_constant_of_shape},
+      {"Concat", fold_concat},
+      {"Gather", fold_gather},
+      {"Slice", fold_slice},
+      {"Unsqueeze", fold_unsqueeze},
+      {"Squeeze", fold_squeeze},
+      {"Reshape", fold_reshape},
+      {"Expand", fold_expand},
+      {"Range", fold_range},
+      {"ReduceProd", fold_reduce<mul>},
+      {"ReduceSum", fold_reduce<add>},
+      {"ReduceMin", fold_reduce<fold_all<min_dim>>},
       {"ReduceMax", fold_reduce<fold_all<max_dim>>},
   };
   return table;

@@ -93,8 +93,8 @@ void Importer::bind_symbols() {
       const DimExpr& size = given->second[i];
       if (dim.has_value && dim.value >= 0)
         HIDET_REQUIRE(size.is_const(dim.value), ErrorCode::usage, file_.name(), "dimension ", i,
-                      " of input ", quote_name(input.name), " is ", dim.value,
-                      " in the model and ", size, " in the given shape");
+                      " of input ", quote_name(input.name), " is ", dim.value, " in the model and ",
+                      size, " in the given shape");
       if (dim.symbol.empty() || dim.has_value) continue;
       const auto [bound, fresh] = symbols_.emplace(dim.symbol, size);
       HIDET_REQUIRE(fresh || bound->second == size, ErrorCode::usage, file_.name(), "the symbol ",
@@ -180,8 +180,7 @@ void Importer::convert(const NodeProto& node, size_t index) {
     if (message.find(prefix) == std::string::npos) message = prefix + ": " + message;
     const std::string place = file_.name() + ": error: ";
     if (message.rfind(place, 0) == 0) message.erase(0, place.size());
-    if (e.code() == ErrorCode::unsupported)
-      problems_.uses.push_back(message);
+    if (e.code() == ErrorCode::unsupported) problems_.uses.push_back(message);
     else
       throw Error(e.code() == ErrorCode::usage ? ErrorCode::bad_file : e.code(), message,
                   file_.name());
@@ -209,7 +208,8 @@ Value Importer::constant(const NodeCall& call) const {
   if (const TensorProto* tensor = call.attr_tensor("value"))
     return to_value(load_values(*tensor, file_, call.describe()));
   const auto known = [](std::vector<int64_t> dims, const std::vector<int64_t>& values) {
-    return Value{from_vector<int64_t>(values, dims), Known{i64, dims, {values.begin(), values.end()}}};
+    return Value{from_vector<int64_t>(values, dims),
+                 Known{i64, dims, {values.begin(), values.end()}}};
   };
   if (call.has_attr("value_int")) return known({}, {call.attr_int("value_int", 0)});
   if (call.has_attr("value_ints")) {

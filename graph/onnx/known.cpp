@@ -47,10 +47,8 @@ DimExpr divide_exactly(const std::vector<DimExpr>& numerator,
   const auto factors = [](const std::vector<DimExpr>& list) {
     std::vector<DimExpr> out;
     for (const DimExpr& d : list) {
-      if (d.kind() == DimKind::mul)
-        out.insert(out.end(), d.operands().begin(), d.operands().end());
-      else
-        out.push_back(d);
+      if (d.kind() == DimKind::mul) out.insert(out.end(), d.operands().begin(), d.operands().end());
+      else out.push_back(d);
     }
     return out;
   };
@@ -58,10 +56,8 @@ DimExpr divide_exactly(const std::vector<DimExpr>& numerator,
   DimExpr above(1), below(1);
   for (const DimExpr& d : factors(denominator)) {
     const auto same = d.is_const() ? top.end() : std::find(top.begin(), top.end(), d);
-    if (same == top.end())
-      below = below * d;
-    else
-      top.erase(same);
+    if (same == top.end()) below = below * d;
+    else top.erase(same);
   }
   for (const DimExpr& d : top) above = above * d;
   return below.is_const(1) ? above : floordiv(above, below);

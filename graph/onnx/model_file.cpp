@@ -74,7 +74,8 @@ uint64_t number_of(const TensorProto& tensor, const char* key, uint64_t fallback
     if (name != key) continue;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), out);
     HIDET_REQUIRE(status == std::errc() && end == text.data() + text.size() && !text.empty(),
-                  ErrorCode::bad_file, where, what, ": external data ", key, " is no number: ", quote_name(text));
+                  ErrorCode::bad_file, where, what, ": external data ", key,
+                  " is no number: ", quote_name(text));
   }
   return out;
 }
@@ -92,8 +93,7 @@ ModelFile::ModelFile(const std::string& path) {
   struct stat info{};
   HIDET_REQUIRE(::stat(path.c_str(), &info) == 0, ErrorCode::bad_file, path,
                 "cannot open the model file: ", std::strerror(errno));
-  HIDET_REQUIRE(S_ISREG(info.st_mode), ErrorCode::bad_file, path,
-                "the model is not a plain file");
+  HIDET_REQUIRE(S_ISREG(info.st_mode), ErrorCode::bad_file, path, "the model is not a plain file");
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   HIDET_REQUIRE(file.fd >= 0, ErrorCode::io, path,
                 "cannot open the model file: ", std::strerror(errno));
@@ -120,7 +120,8 @@ std::shared_ptr<const Mapping> ModelFile::open_external(const std::string& locat
                   " goes through a symbolic link, which could leave the model's folder");
     HIDET_REQUIRE(last ? S_ISREG(info.st_mode) : S_ISDIR(info.st_mode), ErrorCode::bad_file, name_,
                   data, quote_name(location), " is not a plain file");
-    HIDET_REQUIRE(!last || info.st_nlink == 1, ErrorCode::bad_file, name_, data, quote_name(location),
+    HIDET_REQUIRE(!last || info.st_nlink == 1, ErrorCode::bad_file, name_, data,
+                  quote_name(location),
                   " is a hard link, so that it may be a file of another folder; copy it");
     const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
     at = Descriptor(::openat(at.fd, parts[i].c_str(), flags));
@@ -138,18 +139,17 @@ ModelFile::View ModelFile::external(const TensorProto& tensor, uint64_t bytes_ne
   const std::string* location = nullptr;
   for (const auto& [key, value] : tensor.external_data)
     if (key == "location") location = &value;
-  HIDET_REQUIRE(location, ErrorCode::bad_file, name_, what,
-                ": its external data has no location");
+  HIDET_REQUIRE(location, ErrorCode::bad_file, name_, what, ": its external data has no location");
   const uint64_t offset = number_of(tensor, "offset", 0, name_, what);
   const uint64_t length = number_of(tensor, "length", bytes_needed, name_, what);
   HIDET_REQUIRE(length == bytes_needed, ErrorCode::bad_file, name_, what,
-                ": its external data has ", length,
-                " bytes where shape and type need ", bytes_needed);
+                ": its external data has ", length, " bytes where shape and type need ",
+                bytes_needed);
   auto& mapping = external_[*location];
   if (!mapping) mapping = open_external(*location, what);
   HIDET_REQUIRE(offset <= mapping->size && length <= mapping->size - offset, ErrorCode::bad_file,
-                name_, what, ": its external data is ", length,
-                " bytes at ", offset, ", the file has ", mapping->size);
+                name_, what, ": its external data is ", length, " bytes at ", offset,
+                ", the file has ", mapping->size);
   return {mapping->bytes().substr(offset, length), mapping};
 }
 

@@ -45,14 +45,16 @@ std::vector<DimExpr> NodeCall::dims_input(size_t i, const char* what) const {
   if (!value)
     unsupported(what, " (", quote_name(node_.inputs[i]),
                 ") is computed from data at run time; only constants and shapes can be used");
-  if (value->dims.size() > 1) fail(what, " has ", value->dims.size(), " dimensions, at most 1 fits");
+  if (value->dims.size() > 1)
+    fail(what, " has ", value->dims.size(), " dimensions, at most 1 fits");
   return value->elems;
 }
 
 std::vector<int64_t> NodeCall::ints_input(size_t i, const char* what) const {
   const std::vector<DimExpr> dims = dims_input(i, what);
   for (const DimExpr& d : dims)
-    if (!d.is_const()) unsupported(what, " depends on the symbol formula ", d, "; it must be constant");
+    if (!d.is_const())
+      unsupported(what, " depends on the symbol formula ", d, "; it must be constant");
   return ints_of(dims);
 }
 

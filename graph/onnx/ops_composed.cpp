@@ -34,7 +34,8 @@ Outputs shrink(const NodeCall& call) {
   const Tensor& x = call.input(0);
   const double limit = call.attr_float("lambd", 0.5), bias = call.attr_float("bias", 0);
   const Tensor zero = ops::scalar_like(x, 0);
-  const Tensor above = ops::where(ops::greater(x, ops::scalar_like(x, limit)), shifted(x, -bias), zero);
+  const Tensor above =
+      ops::where(ops::greater(x, ops::scalar_like(x, limit)), shifted(x, -bias), zero);
   return {ops::where(ops::less(x, ops::scalar_like(x, -limit)), shifted(x, bias), above)};
 }
 Outputs mish(const NodeCall& call) {
@@ -80,8 +81,8 @@ Outputs trilu(const NodeCall& call) {
 Outputs eye_like(const NodeCall& call) {
   DType dtype = call.dtype(0);
   if (call.has_attr("dtype"))
-    dtype = dtype_of_onnx(static_cast<int32_t>(call.attr_int("dtype", 1)), call.context().file.name(),
-                          call.describe() + ": attribute 'dtype'");
+    dtype = dtype_of_onnx(static_cast<int32_t>(call.attr_int("dtype", 1)),
+                          call.context().file.name(), call.describe() + ": attribute 'dtype'");
   const double k = static_cast<double>(call.attr_int("k", 0));
   return {ops::cast(ops::equal(diagonals(call, call.shape(0)), full({}, k, i64)), dtype)};
 }
@@ -108,11 +109,10 @@ Outputs depth_to_space(const NodeCall& call) {
   if (s.size() != 4 || b < 1) call.fail("needs 4 dimensions and a blocksize of 1 or more");
   const DimExpr depth = divide_exactly({s[1]}, {DimExpr(b * b)});
   const bool columns_first = call.attr_string("mode", "DCR") == "CRD";
-  const Tensor split = columns_first
-                           ? ops::reshape(call.input(0), {s[0], depth, b, b, s[2], s[3]})
-                           : ops::reshape(call.input(0), {s[0], b, b, depth, s[2], s[3]});
-  const Tensor moved = ops::transpose(split, columns_first ? Ints{0, 1, 4, 2, 5, 3}
-                                                           : Ints{0, 3, 4, 1, 5, 2});
+  const Tensor split = columns_first ? ops::reshape(call.input(0), {s[0], depth, b, b, s[2], s[3]})
+                                     : ops::reshape(call.input(0), {s[0], b, b, depth, s[2], s[3]});
+  const Tensor moved =
+      ops::transpose(split, columns_first ? Ints{0, 1, 4, 2, 5, 3} : Ints{0, 3, 4, 1, 5, 2});
   return {ops::reshape(moved, {s[0], depth, s[2] * b, s[3] * b})};
 }
 
@@ -141,7 +141,8 @@ Tensor per_channel(const NodeCall& call, size_t i) {
 }
 
 Outputs instance_norm(const NodeCall& call) {
-  if (call.rank(0) < 3) call.fail("the input has ", call.rank(0), " dimensions, expected 3 or more");
+  if (call.rank(0) < 3)
+    call.fail("the input has ", call.rank(0), " dimensions, expected 3 or more");
   Ints axes(call.rank(0) - 2);
   std::iota(axes.begin(), axes.end(), 2);
   const Tensor norm = normalized(call.input(0), axes, call.attr_float("epsilon", 1e-5f));

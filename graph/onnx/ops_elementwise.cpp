@@ -106,7 +106,8 @@ Outputs hard_sigmoid(const NodeCall& call) {
 }
 Outputs gelu(const NodeCall& call) {
   const std::string how = call.attr_string("approximate", "none");
-  if (how != "none" && how != "tanh") call.fail("approximate is '", how, "', expected none or tanh");
+  if (how != "none" && how != "tanh")
+    call.fail("approximate is '", how, "', expected none or tanh");
   return {ops::unary(how == "tanh" ? "gelu_tanh" : "gelu", call.input(0))};
 }
 Outputs thresholded_relu(const NodeCall& call) {

@@ -104,7 +104,8 @@ Tensor drop(const Tensor& x, bool flat) { return flat ? ops::squeeze(x, {2}) : x
 Outputs conv(const NodeCall& call) {
   const Tensor& weight = call.input(1);
   const auto shape = weight.shape_expr();
-  if (!is_concrete(shape)) call.unsupported("its weight has the symbolic shape ", shape_text(shape));
+  if (!is_concrete(shape))
+    call.unsupported("its weight has the symbolic shape ", shape_text(shape));
   if (shape.size() != call.shape(0).size())
     call.fail("the weight ", weight.describe(), " does not fit ", call.input(0).describe());
   const Ints sizes = ints_of(shape);
@@ -142,7 +143,8 @@ Outputs average_pool(const NodeCall& call) {
 }
 
 Ints spatial_axes(const NodeCall& call) {
-  if (call.rank(0) < 3) call.fail("the input has ", call.rank(0), " dimensions, expected 3 or more");
+  if (call.rank(0) < 3)
+    call.fail("the input has ", call.rank(0), " dimensions, expected 3 or more");
   Ints axes(call.rank(0) - 2);
   std::iota(axes.begin(), axes.end(), 2);
   return axes;
@@ -161,9 +163,9 @@ Outputs batch_norm(const NodeCall& call) {
 }
 
 Outputs layer_norm(const NodeCall& call) {
-  return {ops::layer_norm(call.input(0), call.input(1), call.has_input(2) ? call.input(2) : Tensor(),
-                          call.axis(call.attr_int("axis", -1), call.rank(0)),
-                          call.attr_float("epsilon", 1e-5f))};
+  return {ops::layer_norm(
+      call.input(0), call.input(1), call.has_input(2) ? call.input(2) : Tensor(),
+      call.axis(call.attr_int("axis", -1), call.rank(0)), call.attr_float("epsilon", 1e-5f))};
 }
 
 Outputs softmax(const NodeCall& call) {

@@ -173,8 +173,8 @@ Outputs split(const NodeCall& call) {
 }
 
 Outputs gather(const NodeCall& call) {
-  return {ops::gather(call.input(0), call.input(1),
-                      call.axis(call.attr_int("axis", 0), call.rank(0)))};
+  return {
+      ops::gather(call.input(0), call.input(1), call.axis(call.attr_int("axis", 0), call.rank(0)))};
 }
 Outputs gather_elements(const NodeCall& call) {
   return {ops::gather_elements(call.input(0), call.input(1),
@@ -238,7 +238,8 @@ Outputs float_range(const NodeCall& call) {
 Outputs range(const NodeCall& call) {
   const DType dtype = call.dtype(0);
   if (dtype.is_float()) return float_range(call);
-  const DimExpr start = call.dims_input(0, "start").at(0), limit = call.dims_input(1, "limit").at(0);
+  const DimExpr start = call.dims_input(0, "start").at(0),
+                limit = call.dims_input(1, "limit").at(0);
   const int64_t delta = call.ints_input(2, "delta").at(0);
   if (delta == 0) call.fail("a delta of 0");
   const DimExpr distance = delta > 0 ? limit - start : start - limit;

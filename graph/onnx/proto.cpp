@@ -109,7 +109,8 @@ void infer_type(AttributeProto& out, AttributeType seen, Trail& trail) {
   if (out.type == AttributeType::undefined) out.type = seen;
   const auto number = static_cast<int32_t>(out.type);
   if (number < 0 || number > 14)
-    trail.fail(detail::concat("attribute ", quote_name(out.name), " has the unknown type ", number));
+    trail.fail(
+        detail::concat("attribute ", quote_name(out.name), " has the unknown type ", number));
   if ((out.type == AttributeType::tensor && !out.tensor) ||
       (out.type == AttributeType::graph && !out.graph))
     trail.fail(detail::concat("attribute ", quote_name(out.name), " has no value of its type"));
@@ -220,12 +221,13 @@ std::string read_function_name(std::string_view bytes, Trail& trail) {
 void refuse_functions(const std::vector<std::string>& names, const std::string& file) {
   if (names.empty()) return;
   std::string list;
-  for (size_t i = 0; i < names.size() && i < 20; i++) list += (i ? ", " : "") + quote_name(names[i]);
-  throw Error(ErrorCode::unsupported,
-              detail::concat("model-local functions are not supported; the file has ",
-                             names.size(), ": ", list, names.size() > 20 ? ", ..." : "",
-                             "; inline them when exporting"),
-              file);
+  for (size_t i = 0; i < names.size() && i < 20; i++)
+    list += (i ? ", " : "") + quote_name(names[i]);
+  throw Error(
+      ErrorCode::unsupported,
+      detail::concat("model-local functions are not supported; the file has ", names.size(), ": ",
+                     list, names.size() > 20 ? ", ..." : "", "; inline them when exporting"),
+      file);
 }
 
 }  // namespace

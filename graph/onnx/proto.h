@@ -50,9 +50,21 @@ struct ValueInfoProto {
 
 /// The kinds of attribute that the importer reads; the numbers are ONNX's.
 enum class AttributeType : int32_t {
-  undefined = 0, f = 1, i = 2, s = 3, tensor = 4, graph = 5,
-  floats = 6, ints = 7, strings = 8, tensors = 9, graphs = 10,
-  sparse = 11, sparses = 12, type = 13, types = 14,
+  undefined = 0,
+  f = 1,
+  i = 2,
+  s = 3,
+  tensor = 4,
+  graph = 5,
+  floats = 6,
+  ints = 7,
+  strings = 8,
+  tensors = 9,
+  graphs = 10,
+  sparse = 11,
+  sparses = 12,
+  type = 13,
+  types = 14,
 };
 
 struct AttributeProto {

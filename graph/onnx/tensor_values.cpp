@@ -17,15 +17,33 @@ struct ElemType {
 
 // Indexed by ONNX's numbers (TensorProto.DataType).
 constexpr ElemType kElemTypes[] = {
-    {"undefined", false, f32}, {"float", true, f32},         {"uint8", true, u8},
-    {"int8", true, i8},        {"uint16", true, u16},        {"int16", true, i16},
-    {"int32", true, i32},      {"int64", true, i64},         {"string", false, f32},
-    {"bool", true, boolean},   {"float16", true, f16},       {"double", true, f64},
-    {"uint32", true, u32},     {"uint64", true, u64},        {"complex64", false, f32},
-    {"complex128", false, f32}, {"bfloat16", true, bf16},    {"float8e4m3fn", true, f8e4m3},
-    {"float8e4m3fnuz", false, f32}, {"float8e5m2", true, f8e5m2}, {"float8e5m2fnuz", false, f32},
-    {"uint4", true, u4},       {"int4", true, i4},           {"float4e2m1", false, f32},
-    {"float8e8m0", false, f32}, {"uint2", false, f32},       {"int2", false, f32},
+    {"undefined", false, f32},
+    {"float", true, f32},
+    {"uint8", true, u8},
+    {"int8", true, i8},
+    {"uint16", true, u16},
+    {"int16", true, i16},
+    {"int32", true, i32},
+    {"int64", true, i64},
+    {"string", false, f32},
+    {"bool", true, boolean},
+    {"float16", true, f16},
+    {"double", true, f64},
+    {"uint32", true, u32},
+    {"uint64", true, u64},
+    {"complex64", false, f32},
+    {"complex128", false, f32},
+    {"bfloat16", true, bf16},
+    {"float8e4m3fn", true, f8e4m3},
+    {"float8e4m3fnuz", false, f32},
+    {"float8e5m2", true, f8e5m2},
+    {"float8e5m2fnuz", false, f32},
+    {"uint4", true, u4},
+    {"int4", true, i4},
+    {"float4e2m1", false, f32},
+    {"float8e8m0", false, f32},
+    {"uint2", false, f32},
+    {"int2", false, f32},
 };
 
 // The number of values; throws where a dim is negative or their product too large.
@@ -99,8 +117,7 @@ void adopt(TensorValues& out, std::string_view bytes, std::shared_ptr<const void
   auto copy = std::shared_ptr<char[]>(new char[bytes.size() + 1]);
   if (out.dtype.is_boolean())
     for (size_t i = 0; i < bytes.size(); i++) copy[i] = bytes[i] != 0;
-  else if (!bytes.empty())
-    std::memcpy(copy.get(), bytes.data(), bytes.size());
+  else if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
   out.data = copy.get();
   out.owner = std::move(copy);
 }

@@ -90,8 +90,7 @@ bool WireReader::next() {
     }
     case 3:
     case 4: trail_.fail(detail::concat("field ", number_, " is a group, which ONNX never uses"));
-    default:
-      trail_.fail(detail::concat("field ", number_, " has the unknown wire type ", tag & 7));
+    default: trail_.fail(detail::concat("field ", number_, " has the unknown wire type ", tag & 7));
   }
 }
 

@@ -5,8 +5,8 @@
 // and the entry.
 // Threading: one thread at a time for one Trail.
 #pragma once
-#include <cstdint>
 #include <hidet/runtime/error.h>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -28,7 +28,8 @@ fs::path data_folder() {
 std::vector<hidet::Tensor> load(const fs::path& set, const std::string& kind) {
   std::vector<hidet::Tensor> out;
   for (int i = 0; fs::exists(set / (kind + "_" + std::to_string(i) + ".pb")); i++)
-    out.push_back(hidet::load_onnx_tensor((set / (kind + "_" + std::to_string(i) + ".pb")).string()));
+    out.push_back(
+        hidet::load_onnx_tensor((set / (kind + "_" + std::to_string(i) + ".pb")).string()));
   return out;
 }
 

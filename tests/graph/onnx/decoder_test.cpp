@@ -43,8 +43,8 @@ std::string error_of(F&& f, ErrorCode code = ErrorCode::bad_file) {
 std::string nested_ifs(int depth) {
   std::string graph;
   for (int i = 0; i < depth; i++) {
-    const std::string node = bytes(1, "c") + bytes(2, "y") + bytes(4, "If") +
-                             bytes(5, attr_graph("then_branch", graph));
+    const std::string node =
+        bytes(1, "c") + bytes(2, "y") + bytes(4, "If") + bytes(5, attr_graph("then_branch", graph));
     graph = bytes(1, node);
   }
   return bytes(7, graph);
@@ -173,9 +173,9 @@ TEST(OnnxDecoder, TooManyMessagesAreRefused) {
 
 TEST(OnnxDecoder, FunctionsAndSparseTensorsAreRefusedByName) {
   const std::string with_function = small_model() + bytes(25, bytes(1, "MyGelu"));
-  EXPECT_THAT(error_of([&] { (void)decode_model(with_function, "m.onnx"); },
-                       ErrorCode::unsupported),
-              HasSubstr("'MyGelu'"));
+  EXPECT_THAT(
+      error_of([&] { (void)decode_model(with_function, "m.onnx"); }, ErrorCode::unsupported),
+      HasSubstr("'MyGelu'"));
   EXPECT_THAT(error_of([] { (void)decode_model(bytes(7, bytes(15, "")), "m.onnx"); },
                        ErrorCode::unsupported),
               HasSubstr("sparse"));
@@ -232,7 +232,8 @@ TEST(OnnxOrder, SubgraphsTakeNamesFromOutside) {
       bytes(1, bytes(1, "late") + bytes(2, "y") + bytes(4, "Relu")) + bytes(12, bytes(1, "y"));
   Model m;
   m.input("c", 9, {}).input("x", 1, {2});
-  m.node("If", {"c"}, {"out"}, {attr_graph("then_branch", inner), attr_graph("else_branch", inner)});
+  m.node("If", {"c"}, {"out"},
+         {attr_graph("then_branch", inner), attr_graph("else_branch", inner)});
   m.node("Neg", {"x"}, {"late"}).output("out");
   const ModelProto model = decode_model(m.serialize(), "m");
   EXPECT_EQ(captured_names(model.graph.nodes[0]), (std::vector<std::string>{"late", "late"}));

@@ -144,7 +144,8 @@ TEST_F(ExternalData, ValuesInListsAndOfOtherTypes) {
   EXPECT_EQ(static_cast<const uint16_t*>(half.data)[1], 0xc000);
   const TensorValues yes = load(number(1, 2) + number(2, 9) + number(5, 7) + number(5, 0));
   EXPECT_EQ(to_int64s(yes), (std::vector<int64_t>{1, 0}));
-  const TensorValues raw_bool = load(number(1, 2) + number(2, 9) + bytes(9, std::string("\x02\x00", 2)));
+  const TensorValues raw_bool =
+      load(number(1, 2) + number(2, 9) + bytes(9, std::string("\x02\x00", 2)));
   EXPECT_EQ(to_int64s(raw_bool), (std::vector<int64_t>{1, 0}));
   const TensorValues scalar = load(number(2, 6) + number(5, -3));
   EXPECT_EQ(to_int64s(scalar), (std::vector<int64_t>{-3}));

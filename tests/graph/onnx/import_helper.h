@@ -53,9 +53,9 @@ inline void expect_tensor(const hidet::Tensor& actual, const std::vector<int64_t
   const std::vector<double> got = actual.to_doubles();
   ASSERT_EQ(got.size(), values.size());
   for (size_t i = 0; i < got.size(); i++) {
-    const bool same = std::isnan(values[i]) ? std::isnan(got[i])
-                                            : got[i] == values[i] ||
-                                                  std::fabs(got[i] - values[i]) <= tolerance;
+    const bool same = std::isnan(values[i])
+                          ? std::isnan(got[i])
+                          : got[i] == values[i] || std::fabs(got[i] - values[i]) <= tolerance;
     EXPECT_TRUE(same) << "value " << i << " is " << got[i] << ", expected " << values[i];
   }
 }

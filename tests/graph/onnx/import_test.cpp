@@ -42,7 +42,8 @@ TEST(OnnxImport, SliceWithNegativeStep) {
 TEST(OnnxImport, SliceOfSymbolicAxis) {
   Model m;
   m.input("x", kFloat, {"n"});
-  m.initializer(tensor<int64_t>("s", {1}, {-1})).initializer(tensor<int64_t>("e", {1}, {INT64_MIN}));
+  m.initializer(tensor<int64_t>("s", {1}, {-1}))
+      .initializer(tensor<int64_t>("e", {1}, {INT64_MIN}));
   m.initializer(tensor<int64_t>("a", {1}, {0})).initializer(tensor<int64_t>("t", {1}, {-3}));
   m.node("Slice", {"x", "s", "e", "a", "t"}, {"y"}).output("y");
   const hidet::FlowGraph graph = import(m);
@@ -131,7 +132,10 @@ TEST(OnnxImport, IntegerDivisionAndRemainder) {
   const Tensor b = hidet::from_vector<int32_t>({3, -3, -3, 3}, {4});
   const auto both = [&](const std::string& op, const std::vector<std::string>& attrs) {
     Model m;
-    m.input("a", kInt32, {4}).input("b", kInt32, {4}).node(op, {"a", "b"}, {"y"}, attrs).output("y");
+    m.input("a", kInt32, {4})
+        .input("b", kInt32, {4})
+        .node(op, {"a", "b"}, {"y"}, attrs)
+        .output("y");
     return run(m, {a, b})[0];
   };
   expect_tensor(both("Div", {}), {4}, {-3, -3, 3, 3});
@@ -175,8 +179,9 @@ TEST(OnnxImport, Pads) {
   expect_tensor(run(padded({5}, {2, -2}, "reflect"), {v})[0], {5}, {2, 1, 0, 1, 2});
   expect_tensor(run(padded({5}, {-1, 2}, "edge"), {v})[0], {6}, {1, 2, 3, 4, 4, 4});
   expect_tensor(run(padded({5}, {1, -1}, "constant"), {v})[0], {5}, {0, 0, 1, 2, 3});
-  EXPECT_THAT(import_error(padded({3, 2}, {0, 2, 0, 0}, "reflect").serialize(), ErrorCode::bad_file),
-              HasSubstr("padder"));
+  EXPECT_THAT(
+      import_error(padded({3, 2}, {0, 2, 0, 0}, "reflect").serialize(), ErrorCode::bad_file),
+      HasSubstr("padder"));
 }
 
 // 19: scalars, empty axes, negative axes, zero-size dims.
@@ -188,7 +193,8 @@ TEST(OnnxImport, ReductionCorners) {
     Model m;
     m.input("x", kFloat, {2, 3});
     m.initializer(tensor<int64_t>("a", {static_cast<int64_t>(axes.size())}, axes));
-    m.node("ReduceSum", {"x", "a"}, {"y"}, {attr("noop_with_empty_axes", noop), attr("keepdims", keep)});
+    m.node("ReduceSum", {"x", "a"}, {"y"},
+           {attr("noop_with_empty_axes", noop), attr("keepdims", keep)});
     m.output("y");
     return run(m, {floats(iota(6), {2, 3})})[0];
   };
@@ -199,9 +205,10 @@ TEST(OnnxImport, ReductionCorners) {
   const Tensor none = floats({}, {2, 0});
   for (int keep : {0, 1}) {
     const std::vector<int64_t> shape = keep ? std::vector<int64_t>{2, 1} : std::vector<int64_t>{2};
-    for (const auto& [op, value] : std::vector<std::pair<std::string, double>>{
-             {"ReduceProd", 1}, {"ReduceMax", -kInf}}) {
-      const Model m = one_op(op, {2, 0}, {attr("axes", std::vector<int64_t>{1}), attr("keepdims", keep)});
+    for (const auto& [op, value] :
+         std::vector<std::pair<std::string, double>>{{"ReduceProd", 1}, {"ReduceMax", -kInf}}) {
+      const Model m =
+          one_op(op, {2, 0}, {attr("axes", std::vector<int64_t>{1}), attr("keepdims", keep)});
       expect_tensor(run(m, {none})[0], shape, {value, value});
     }
   }
@@ -245,7 +252,8 @@ TEST(OnnxImport, ReluThenClip) {
   const auto model = [](int type, const std::string& low, const std::string& high, bool runtime) {
     Model m;
     m.input("x", type, {3});
-    const std::vector<std::string> bounds{"x_relu", low.empty() ? "" : "lo", high.empty() ? "" : "hi"};
+    const std::vector<std::string> bounds{"x_relu", low.empty() ? "" : "lo",
+                                          high.empty() ? "" : "hi"};
     m.node("Relu", {"x"}, {"x_relu"});
     const auto bound = [&](const std::string& name, double value) {
       m.initializer(tensor<double>(name + "64", {}, {value}));
@@ -366,7 +374,8 @@ TEST(OnnxImport, MalformedModels) {
   Model empty;
   empty.input("x", kFloat, {0, 3}).initializer(tensor<int64_t>("s", {2}, {-1, -1}));
   empty.initializer(tensor<int64_t>("e", {2}, {INT64_MIN, INT64_MIN}));
-  empty.initializer(tensor<int64_t>("a", {2}, {0, 1})).initializer(tensor<int64_t>("t", {2}, {-1, -1}));
+  empty.initializer(tensor<int64_t>("a", {2}, {0, 1}))
+      .initializer(tensor<int64_t>("t", {2}, {-1, -1}));
   empty.node("Slice", {"x", "s", "e", "a", "t"}, {"y"}).output("y");
   expect_tensor(run(empty, {floats({}, {0, 3})})[0], {0, 3}, {});
 }
@@ -377,20 +386,26 @@ TEST(OnnxImport, EveryUnsupportedOperatorIsListed) {
   m.node("Relu", {"a"}, {"b"}).node("Frobnicate", {"b"}, {"c"}, {}, "second");
   m.node("Gelu", {"c"}, {"d"}, {}, "third", "com.microsoft").output("d");
   const std::string what = import_error(m.serialize(), ErrorCode::unsupported);
-  for (const char* part : {"Frobnicate (2 nodes", "'first'", "'second'", "com.microsoft.Gelu", "'third'"})
+  for (const char* part :
+       {"Frobnicate (2 nodes", "'first'", "'second'", "com.microsoft.Gelu", "'third'"})
     EXPECT_THAT(what, HasSubstr(part));
-  EXPECT_THAT(import_error([] {
-                Model old;
-                old.opset = 5;
-                old.input("x", kFloat, {1}).output("x");
-                return old.serialize();
-              }(), ErrorCode::unsupported),
+  EXPECT_THAT(import_error(
+                  [] {
+                    Model old;
+                    old.opset = 5;
+                    old.input("x", kFloat, {1}).output("x");
+                    return old.serialize();
+                  }(),
+                  ErrorCode::unsupported),
               HasSubstr("opset 5"));
 }
 
 TEST(OnnxImport, ShapesCanBeGiven) {
   Model m;
-  m.input("x", kFloat, {"n", 2}).input("y", kFloat, {"n", "?"}).node("Add", {"x", "y"}, {"z"}).output("z");
+  m.input("x", kFloat, {"n", 2})
+      .input("y", kFloat, {"n", "?"})
+      .node("Add", {"x", "y"}, {"z"})
+      .output("z");
   const hidet::FlowGraph graph = import(m, {.shapes = {{"x", {4, 2}}}});
   EXPECT_EQ(graph.inputs()[0].shape, (hidet::SymbolicShape{4, 2}));
   EXPECT_EQ(graph.inputs()[1].shape[0], hidet::DimExpr(4));

@@ -29,14 +29,36 @@ inline std::string real(uint32_t field, float value) {
 }
 
 /// ONNX's element type of a C++ type.
-template <class T> constexpr int onnx_type() = delete;
-template <> constexpr int onnx_type<float>() { return 1; }
-template <> constexpr int onnx_type<uint8_t>() { return 2; }
-template <> constexpr int onnx_type<int8_t>() { return 3; }
-template <> constexpr int onnx_type<int32_t>() { return 6; }
-template <> constexpr int onnx_type<int64_t>() { return 7; }
-template <> constexpr int onnx_type<bool>() { return 9; }
-template <> constexpr int onnx_type<double>() { return 11; }
+template <class T>
+constexpr int onnx_type() = delete;
+template <>
+constexpr int onnx_type<float>() {
+  return 1;
+}
+template <>
+constexpr int onnx_type<uint8_t>() {
+  return 2;
+}
+template <>
+constexpr int onnx_type<int8_t>() {
+  return 3;
+}
+template <>
+constexpr int onnx_type<int32_t>() {
+  return 6;
+}
+template <>
+constexpr int onnx_type<int64_t>() {
+  return 7;
+}
+template <>
+constexpr int onnx_type<bool>() {
+  return 9;
+}
+template <>
+constexpr int onnx_type<double>() {
+  return 11;
+}
 
 /// A TensorProto with raw data.
 template <class T>
@@ -138,8 +160,8 @@ struct Model {
   }
   /// The file. The name field is last, so that the graph is not at the file's end.
   std::string serialize() const {
-    return number(1, 8) + bytes(7, graph + bytes(2, "g")) + bytes(8, bytes(1, "") + number(2, opset)) +
-           extra;
+    return number(1, 8) + bytes(7, graph + bytes(2, "g")) +
+           bytes(8, bytes(1, "") + number(2, opset)) + extra;
   }
 };
 

@@ -59,7 +59,8 @@ TEST(OnnxShapes, ExpandOfComparedShapes) {
   m.initializer(tensor<int64_t>("three", {1}, {3})).initializer(tensor<int64_t>("minus", {}, {-1}));
   m.node("Concat", {"n1", "three"}, {"to"}, {attr("axis", 0)});
   m.node("Shape", {"to"}, {"count"});
-  m.node("ConstantOfShape", {"count"}, {"ones"}, {attr_tensor("value", tensor<int64_t>("", {1}, {1}))});
+  m.node("ConstantOfShape", {"count"}, {"ones"},
+         {attr_tensor("value", tensor<int64_t>("", {1}, {1}))});
   m.node("Mul", {"ones", "minus"}, {"minuses"}).node("Equal", {"to", "minuses"}, {"is_minus"});
   m.node("Where", {"is_minus", "ones", "to"}, {"target"});
   m.initializer(tensor<float>("row", {1, 3}, {1, 2, 3}));
@@ -81,7 +82,9 @@ TEST(OnnxShapes, RangeOfASymbol) {
   m.node("Range", {"zero", "n_", "one"}, {"r"});
   m.node("Unsqueeze", {"r", "a0"}, {"row"}).node("Unsqueeze", {"r", "a1"}, {"col"});
   m.node("LessOrEqual", {"row", "col"}, {"keep"});
-  m.initializer(tensor<float>("low", {}, {-9})).node("Where", {"keep", "x", "low"}, {"y"}).output("y");
+  m.initializer(tensor<float>("low", {}, {-9}))
+      .node("Where", {"keep", "x", "low"}, {"y"})
+      .output("y");
   const hidet::FlowGraph graph = import(m);
   expect_tensor(graph.run({floats(iota(4), {2, 2})})[0], {2, 2}, {0, -9, 2, 3});
   expect_tensor(graph.run({floats({7}, {1, 1})})[0], {1, 1}, {7});
@@ -120,7 +123,8 @@ TEST(OnnxShapes, SlicesOfShapes) {
   Model m;
   m.input("x", kFloat, {"n", 3, 5});
   m.node("Shape", {"x"}, {"s"});
-  m.initializer(tensor<int64_t>("b", {1}, {-1})).initializer(tensor<int64_t>("e", {1}, {INT64_MIN}));
+  m.initializer(tensor<int64_t>("b", {1}, {-1}))
+      .initializer(tensor<int64_t>("e", {1}, {INT64_MIN}));
   m.initializer(tensor<int64_t>("a", {1}, {0})).initializer(tensor<int64_t>("t", {1}, {-1}));
   m.node("Slice", {"s", "b", "e", "a", "t"}, {"reversed"});
   m.node("Reshape", {"x", "reversed"}, {"y"}).output("y");
