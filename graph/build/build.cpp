@@ -3,6 +3,7 @@
 // Threading: pure function of the graph and options.
 #include <hidet/backends/cpu.h>
 #include <hidet/codegen/codegen.h>
+#include <hidet/ir/passes.h>
 #include <hidet/graph/build.h>
 #include <hidet/graph/flow_graph.h>
 #include <hidet/runtime/error.h>
