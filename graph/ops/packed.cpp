@@ -1,0 +1,204 @@
+// packed.cpp - the inner operators of the CPU: products with packed weights and convolutions in NHWC. Made by the
+// packing pass, not by users. Weights lie in panels of 16 output columns, [ceil(n/16)][k][16], zero beyond n: 64 bytes a
+// row at every CPU level, so that levels share them.
+#include <hidet/graph/op.h>
+#include <hidet/ir/dim.h>
+#include <hidet/runtime/error.h>
+
+namespace hidet::graph {
+using ir::Value;
+
+namespace {
+
+constexpr int64_t kPanel = 16;
+
+DimExpr panels(const DimExpr& n) { return ceildiv(n, kPanel); }
+Value zero(DType t) { return Value(ir::make_const(0, t)); }
+
+ir::Task start(const char* name, const OpCall& c) {
+  ir::Task t;
+  t.name = name;
+  for (size_t i = 0; i < c.inputs.size(); i++) t.inputs.push_back(task_input(static_cast<int>(i), c.inputs[i]));
+  return t;
+}
+ir::Task finish(ir::Task t, ir::VarRef output) {
+  t.outputs = {std::move(output)};
+  t.inverse_maps.resize(t.inputs.size());
+  return t;
+}
+
+// --- pack_matmul_weight: [k, n] -> panels
+std::vector<TensorSpec> infer_pack_matmul(const OpCall& c) {
+  return {{c.inputs[0].dtype, {panels(c.inputs[0].shape[1]), c.inputs[0].shape[0], kPanel}}};
+}
+ir::Task pack_matmul(const OpCall& c) {
+  ir::Task t = start("pack_matmul_weight", c);
+  const Value n(c.inputs[0].shape[1]);
+  auto y = add_compute(t, "y", infer_pack_matmul(c)[0], [&](const std::vector<Value>& i) {
+    const Value column = i[0] * kPanel + i[2];
+    return ir::select(column < n, element(t.inputs[0], {i[1], column}), zero(c.inputs[0].dtype));
+  });
+  return finish(std::move(t), y);
+}
+
+// --- matmul_packed: [.., m, k] x panels -> [.., m, n]
+std::vector<TensorSpec> infer_matmul_packed(const OpCall& c) {
+  std::vector<DimExpr> shape = c.inputs[0].shape;
+  shape.back() = c.attrs.integer("n");
+  return {{c.inputs[0].dtype, shape}};
+}
+ir::Task matmul_packed(const OpCall& c) {
+  ir::Task t = start("matmul_packed", c);
+  t.attrs["n"] = c.attrs.integer("n");
+  auto y = add_compute(t, "y", infer_matmul_packed(c)[0], [&](const std::vector<Value>& i) {
+    return reduce(ir::ReduceOp::sum, {c.inputs[0].shape.back()}, [&](const std::vector<Value>& k) {
+      std::vector<Value> at(i.begin(), i.end() - 1);
+      at.push_back(k[0]);
+      return element(t.inputs[0], at) * element(t.inputs[1], {i.back() / kPanel, k[0], i.back() % kPanel});
+    });
+  });
+  return finish(std::move(t), y);
+}
+
+// --- pack_conv_weight: [o, c, r, s] -> panels with k = (r, s, c)
+std::vector<TensorSpec> infer_pack_conv(const OpCall& c) {
+  const auto& w = c.inputs[0].shape;
+  return {{c.inputs[0].dtype, {panels(w[0]), w[1] * w[2] * w[3], kPanel}}};
+}
+ir::Task pack_conv(const OpCall& c) {
+  ir::Task t = start("pack_conv_weight", c);
+  const auto& w = c.inputs[0].shape;
+  const Value o(w[0]), ch(w[1]), s(w[3]);
+  auto y = add_compute(t, "y", infer_pack_conv(c)[0], [&](const std::vector<Value>& i) {
+    const Value column = i[0] * kPanel + i[2], tap = i[1] / ch;
+    return ir::select(column < o, element(t.inputs[0], {column, i[1] % ch, tap / s, tap % s}), zero(c.inputs[0].dtype));
+  });
+  return finish(std::move(t), y);
+}
+
+/// Sizes of a window over [n, h, w, c], from the attributes.
+struct Window {
+  int64_t kernel[2], stride[2], dilation[2], pad[4];  // pads: top, left, bottom, right
+  explicit Window(const Attrs& a) {
+    const auto& k = a.integers("kernel");
+    const auto &s = a.integers("stride"), &d = a.integers("dilation"), &p = a.integers("pads");
+    for (int i = 0; i < 2; i++) kernel[i] = k[i], stride[i] = s[i], dilation[i] = d[i];
+    for (int i = 0; i < 4; i++) pad[i] = p[i];
+  }
+  DimExpr out(const DimExpr& in, int i) const {
+    return floordiv(in + (pad[i] + pad[i + 2] - dilation[i] * (kernel[i] - 1) - 1), stride[i]) + 1;
+  }
+  Value at(const Value& o, const Value& k, int i) const { return o * stride[i] + k * dilation[i] - pad[i]; }
+  void describe(ir::Task& t) const {
+    static const char* const names[] = {"h", "w"};
+    for (int i = 0; i < 2; i++) {
+      const std::string n = names[i];
+      t.attrs["kernel_" + n] = kernel[i];
+      t.attrs["stride_" + n] = stride[i];
+      t.attrs["dilation_" + n] = dilation[i];
+    }
+    t.attrs["pad_t"] = pad[0], t.attrs["pad_l"] = pad[1], t.attrs["pad_b"] = pad[2], t.attrs["pad_r"] = pad[3];
+  }
+};
+/// x[n, h, w, c], 0 outside the image.
+Value padded(const ir::VarRef& x, const TensorSpec& spec, const Value& n, const Value& h, const Value& w, const Value& c, const Value& outside) {
+  const Value inside = 0 <= h && h < Value(spec.shape[1]) && 0 <= w && w < Value(spec.shape[2]);
+  return ir::select(inside, element(x, {n, h, w, c}), outside);
+}
+
+// --- conv2d_nhwc: [n, h, w, c] x panels -> [n, oh, ow, o]
+std::vector<TensorSpec> infer_conv(const OpCall& c) {
+  const Window w(c.attrs);
+  const auto& x = c.inputs[0].shape;
+  return {{c.inputs[0].dtype, {x[0], w.out(x[1], 0), w.out(x[2], 1), c.attrs.integer("n")}}};
+}
+ir::Task conv(const OpCall& c) {
+  const Window w(c.attrs);
+  ir::Task t = start("conv2d_nhwc", c);
+  w.describe(t);
+  t.attrs["n"] = c.attrs.integer("n");
+  const DimExpr channels = c.inputs[0].shape[3];
+  auto y = add_compute(t, "y", infer_conv(c)[0], [&](const std::vector<Value>& i) {
+    return reduce(ir::ReduceOp::sum, {w.kernel[0], w.kernel[1], channels}, [&](const std::vector<Value>& k) {
+      const Value x = padded(t.inputs[0], c.inputs[0], i[0], w.at(i[1], k[0], 0), w.at(i[2], k[1], 1), k[2], zero(c.inputs[0].dtype));
+      return x * element(t.inputs[1], {i[3] / kPanel, (k[0] * w.kernel[1] + k[1]) * Value(channels) + k[2], i[3] % kPanel});
+    });
+  });
+  return finish(std::move(t), y);
+}
+
+// --- pack_depthwise_weight: [c, 1, r, s] -> [r * s, c]; depthwise_nhwc
+std::vector<TensorSpec> infer_pack_depthwise(const OpCall& c) {
+  const auto& w = c.inputs[0].shape;
+  return {{c.inputs[0].dtype, {w[2] * w[3], w[0]}}};
+}
+ir::Task pack_depthwise(const OpCall& c) {
+  ir::Task t = start("pack_depthwise_weight", c);
+  const Value s(c.inputs[0].shape[3]);
+  auto y = add_compute(t, "y", infer_pack_depthwise(c)[0], [&](const std::vector<Value>& i) {
+    return element(t.inputs[0], {i[1], Value(0), i[0] / s, i[0] % s});
+  });
+  return finish(std::move(t), y);
+}
+std::vector<TensorSpec> infer_depthwise(const OpCall& c) {
+  const Window w(c.attrs);
+  const auto& x = c.inputs[0].shape;
+  return {{c.inputs[0].dtype, {x[0], w.out(x[1], 0), w.out(x[2], 1), x[3]}}};
+}
+ir::Task depthwise(const OpCall& c) {
+  const Window w(c.attrs);
+  ir::Task t = start("depthwise_nhwc", c);
+  w.describe(t);
+  auto y = add_compute(t, "y", infer_depthwise(c)[0], [&](const std::vector<Value>& i) {
+    return reduce(ir::ReduceOp::sum, {w.kernel[0], w.kernel[1]}, [&](const std::vector<Value>& k) {
+      const Value x = padded(t.inputs[0], c.inputs[0], i[0], w.at(i[1], k[0], 0), w.at(i[2], k[1], 1), i[3], zero(c.inputs[0].dtype));
+      return x * element(t.inputs[1], {k[0] * w.kernel[1] + k[1], i[3]});
+    });
+  });
+  return finish(std::move(t), y);
+}
+
+// --- max_pool_nhwc
+ir::Task max_pool(const OpCall& c) {
+  const Window w(c.attrs);
+  ir::Task t = start("max_pool_nhwc", c);
+  w.describe(t);
+  const DType dtype = c.inputs[0].dtype;
+  auto y = add_compute(t, "y", infer_depthwise(c)[0], [&](const std::vector<Value>& i) {
+    return reduce(ir::ReduceOp::max, {w.kernel[0], w.kernel[1]}, [&](const std::vector<Value>& k) {
+      return padded(t.inputs[0], c.inputs[0], i[0], w.at(i[1], k[0], 0), w.at(i[2], k[1], 1), i[3], Value(ir::reduce_identity(ir::ReduceOp::max, dtype)));
+    });
+  });
+  return finish(std::move(t), y);
+}
+
+Attrs window(int64_t k, int64_t stride, int64_t pad) {
+  return {{"kernel", std::vector<int64_t>{k, k}}, {"stride", std::vector<int64_t>{stride, stride}},
+          {"dilation", std::vector<int64_t>{1, 1}}, {"pads", std::vector<int64_t>{pad, pad, pad, pad}}};
+}
+Attrs with_n(Attrs a, int64_t n) {
+  a.set("n", n);
+  return a;
+}
+
+}  // namespace
+
+void register_packed(OpRegistry& ops) {
+  ops.add({.name = "pack_matmul_weight", .doc = "panels of a [k, n] weight", .infer = infer_pack_matmul, .compute = pack_matmul,
+           .samples = {{{{f32, {5, 35}}}, {}}}});
+  ops.add({.name = "matmul_packed", .doc = "product with a packed weight of `n` columns", .infer = infer_matmul_packed, .compute = matmul_packed,
+           .samples = {{{{f32, {"n", 5}}, {f32, {3, 5, 16}}}, {{"n", int64_t{35}}}}, {{{f32, {2, 3, 7}}, {f32, {1, 7, 16}}}, {{"n", int64_t{9}}}}}});
+  ops.add({.name = "pack_conv_weight", .doc = "panels of a [o, c, r, s] weight", .infer = infer_pack_conv, .compute = pack_conv,
+           .samples = {{{{f32, {5, 3, 3, 2}}}, {}}}});
+  ops.add({.name = "conv2d_nhwc", .doc = "convolution of [n, h, w, c] with a packed weight of `n` output channels", .infer = infer_conv, .compute = conv,
+           .samples = {{{{f32, {"n", 7, 6, 3}}, {f32, {2, 27, 16}}}, with_n(window(3, 1, 1), 20)},
+                       {{{f32, {1, 8, 8, 5}}, {f32, {1, 5, 16}}}, with_n(window(1, 2, 0), 16)}}});
+  ops.add({.name = "pack_depthwise_weight", .doc = "[r * s, c] of a [c, 1, r, s] weight", .infer = infer_pack_depthwise, .compute = pack_depthwise,
+           .samples = {{{{f32, {5, 1, 3, 3}}}, {}}}});
+  ops.add({.name = "depthwise_nhwc", .doc = "depthwise convolution of [n, h, w, c] with an [r * s, c] weight", .infer = infer_depthwise, .compute = depthwise,
+           .samples = {{{{f32, {"n", 7, 6, 20}}, {f32, {9, 20}}}, window(3, 1, 1)}, {{{f32, {1, 9, 8, 33}}, {f32, {9, 33}}}, window(3, 2, 1)}}});
+  ops.add({.name = "max_pool_nhwc", .doc = "largest value of each window of [n, h, w, c]; NaN wins", .infer = infer_depthwise, .compute = max_pool,
+           .samples = {{{{f32, {"n", 7, 6, 20}}}, window(3, 2, 1)}}});
+}
+
+}  // namespace hidet::graph
