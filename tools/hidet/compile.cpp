@@ -1,0 +1,111 @@
+// compile.cpp - hidet compile: import, optimize, build, save.
+#include "command.h"
+
+#include <hidet/backends/cpu.h>
+#include <hidet/graph/build.h>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+namespace hidet::tools {
+namespace {
+
+struct CompileOptions {
+  std::string model, output, shapes, name;
+  std::vector<std::string> targets;
+  int space = 0, level = 3, jobs = 0;
+  bool no_weights = false, save_source = false, fast_math = false;
+  Common common;
+};
+
+/// "cpu", "cpu:x86-64-v3,native" -> build targets.
+std::vector<std::string> build_targets(const std::vector<std::string>& given) {
+  std::vector<std::string> out;
+  for (const std::string& t : given) {
+    const size_t colon = t.find(':');
+    const std::string kind = t.substr(0, colon);
+    HIDET_REQUIRE(kind == "cpu" || kind == "cuda", ErrorCode::usage, "", "--target: '", t, "' should be cpu[:LEVEL,...] or cuda[:ARCH,...]");
+    HIDET_REQUIRE(kind == "cpu", ErrorCode::unsupported, "", "--target ", t, ": models are compiled for the CPU only by this version");
+    for (const std::string& level : colon == std::string::npos ? std::vector<std::string>{"x86-64-v3", "x86-64-v4"} : split(t.substr(colon + 1), ','))
+      out.push_back(level);
+  }
+  if (!out.empty()) return out;
+  // Both levels that today's machines have; v4 only where the compiler at hand can make it.
+  if (backends::cpu_compiler() == backends::CpuCompiler::cc) return {"x86-64-v3"};
+  return {"x86-64-v3", "x86-64-v4"};
+}
+
+int64_t file_bytes(const std::string& path) {
+  struct stat s;
+  return stat(path.c_str(), &s) == 0 ? static_cast<int64_t>(s.st_size) : 0;
+}
+int64_t peak_rss() {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+int run_compile(const CompileOptions& o) {
+  Progress progress(o.common.quiet);
+  const double start = now_seconds();
+  progress("import", 0, 1);
+  OnnxOptions onnx;
+  onnx.shapes = parse_shapes(o.shapes);
+  const FlowGraph imported = from_onnx(o.model, onnx);
+  const double after_import = now_seconds();
+  progress("optimize", 0, 1);
+  const FlowGraph graph = optimize(imported, {.level = o.level});
+  const double after_optimize = now_seconds();
+  BuildModelOptions b;
+  b.targets = build_targets(o.targets);
+  b.space = o.space;
+  b.name = o.name.empty() ? imported.name() : o.name;
+  b.fast_math = o.fast_math;
+  b.threads = o.jobs;
+  b.progress = [&](const std::string& phase, int done, int total) { progress(phase, done, total); };
+  graph::BuildReport report;
+  ModelData data = graph::build_model_data(graph, b, &report);
+  nlohmann::ordered_json targets = nlohmann::ordered_json::array();
+  for (const ProgramData& p : data.programs) targets.push_back(p.target);
+  const CompiledModel model = CompiledModel::from_data(std::move(data));
+  const double after_build = now_seconds();
+  progress("save", 0, 1);
+  SaveOptions s;
+  s.save_weights = !o.no_weights;
+  s.save_source = o.save_source;
+  model.save(o.output, s);
+  const double end = now_seconds();
+  const auto ms = [](double a, double b) { return (b - a) * 1e3; };
+  if (!o.common.quiet)
+    std::fprintf(stderr, "%s: %d kernels a run, %lld bytes, %.0f ms (import %.0f, optimize %.0f, build %.0f, save %.0f)\n", o.output.c_str(),
+                 report.kernels, static_cast<long long>(file_bytes(o.output)), ms(start, end), ms(start, after_import),
+                 ms(after_import, after_optimize), ms(after_optimize, after_build), ms(after_build, end));
+  write_json(o.common, {{"model", o.model}, {"output", o.output}, {"targets", targets}, {"kernels", report.kernels},
+                        {"kernels_unique", report.kernels_unique}, {"import_ms", ms(start, after_import)},
+                        {"optimize_ms", ms(after_import, after_optimize)}, {"build_ms", ms(after_optimize, after_build)},
+                        {"save_ms", ms(after_build, end)}, {"total_ms", ms(start, end)}, {"cache_hits", report.cache_hits},
+                        {"file_bytes", file_bytes(o.output)}, {"peak_rss_bytes", peak_rss()}, {"unsupported", nlohmann::ordered_json::array()}});
+  return 0;
+}
+
+}  // namespace
+
+Command add_compile(CLI::App& root) {
+  auto o = std::make_shared<CompileOptions>();
+  CLI::App* app = root.add_subcommand("compile", "compile an ONNX model to a .hidet file");
+  app->add_option("model", o->model, "the .onnx file")->required();
+  app->add_option("-o,--output", o->output, "the .hidet file to write")->required();
+  app->add_option("--target", o->targets, "cpu[:x86-64-v3,x86-64-v4|native] (repeatable); default x86-64-v3 and v4");
+  app->add_option("--shapes", o->shapes, "sizes or symbols of inputs: x:1x3x224x224,ids:batchxseq");
+  app->add_option("--space", o->space, "0 one default a kernel, 1 a few candidates, 2 all")->check(CLI::Range(0, 2));
+  app->add_option("--opt-level", o->level, "0 nothing .. 3 everything")->check(CLI::Range(0, 3));
+  app->add_option("--name", o->name, "the model's name in the file");
+  app->add_flag("--no-weights", o->no_weights, "leave the weights out (set_weights brings them)");
+  app->add_flag("--save-source", o->save_source, "keep emitted text and IR in the file");
+  app->add_flag("--fast-math", o->fast_math, "allow re-association of floating-point sums");
+  app->add_option("-j,--jobs", o->jobs, "threads of the compiler; 0: all");
+  o->common.add_to(*app);
+  return {app, [o] { return run_compile(*o); }};
+}
+
+}  // namespace hidet::tools
