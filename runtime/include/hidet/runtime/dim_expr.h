@@ -118,9 +118,8 @@ class DimProgram {
 
  private:
   friend class DimExpr;
-  enum class Op : uint8_t { constant, symbol, add, mul, floordiv, mod, min, max, broadcast };
   struct Step {
-    Op op;
+    DimKind kind;   // constant and symbol push a value; the others take two and push one
     int64_t value;  // the constant, or the symbol's place
   };
   void emit(const DimExpr& dim, const std::vector<std::string>& order, int depth);

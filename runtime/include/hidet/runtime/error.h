@@ -44,7 +44,7 @@ namespace detail {
 template <class... Args>
 std::string concat(const Args&... args) {
   std::ostringstream out;
-  (out << ... << args);
+  static_cast<void>((out << ... << args));  // of no argument: no effect, and no warning
   return out.str();
 }
 [[noreturn]] void check_failed(const char* file, int line, const char* condition,
@@ -53,16 +53,16 @@ std::string concat(const Args&... args) {
 }  // namespace hidet
 
 /// Our bug: C++ file:line and the condition, ErrorCode::internal.
-#define HIDET_CHECK(cond, ...)                                                      \
-  do {                                                                              \
-    if (!(cond)) [[unlikely]]                                                       \
-      ::hidet::detail::check_failed(__FILE__, __LINE__, #cond,                      \
-                                    ::hidet::detail::concat(__VA_ARGS__));          \
+#define HIDET_CHECK(cond, ...)                                             \
+  do {                                                                     \
+    if (!(cond)) [[unlikely]]                                              \
+      ::hidet::detail::check_failed(__FILE__, __LINE__, #cond,             \
+                                    ::hidet::detail::concat(__VA_ARGS__)); \
   } while (0)
 
 /// The user's mistake: reported with `code` at `where` (a std::string, may be empty).
-#define HIDET_REQUIRE(cond, code, where, ...)                                          \
-  do {                                                                                 \
-    if (!(cond)) [[unlikely]]                                                          \
-      throw ::hidet::Error(code, ::hidet::detail::concat(__VA_ARGS__), where);         \
+#define HIDET_REQUIRE(cond, code, where, ...)                                  \
+  do {                                                                         \
+    if (!(cond)) [[unlikely]]                                                  \
+      throw ::hidet::Error(code, ::hidet::detail::concat(__VA_ARGS__), where); \
   } while (0)
