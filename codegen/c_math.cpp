@@ -1,51 +1,162 @@
 // c_math.cpp - f32 algorithms of the emitted C, branch-free over vectors $V (float) and $I (int32), with
 // $fma for one rounding. The same text serves one lane, so that vector and scalar code give equal bits.
-// NaN goes through; infinities give the limits.
+// Polynomials are own minimax fits (docs/cpu_kernels.md). NaN goes through; infinities give the limits.
 #include "prelude.h"
 
-#include <cstring>
-#include <utility>
+#include <map>
 
 namespace hidet::codegen {
 namespace {
 
-// e^x = 2^n * e^r, n = round(x / ln 2), |r| <= ln 2 / 2, a polynomial of degree 6 for e^r.
-// 2^n in two factors, so that results near the denormals and the largest float are right.
-constexpr const char kExp[] = R"(  $V t = x * 1.44269504f;
-  $V big = $fma(x, ($V){} + 1.44269504f, ($V){} + 12582912.0f) - 12582912.0f;
-  $I low = ($I)(x < -104.0f), high = ($I)(x > 89.0f);
-  $V n = big;
-  (void)t;
-  $V r = $fma(n, ($V){} - 0.693359375f, x);
-  r = $fma(n, ($V){} + 2.12194440e-4f, r);
-  $V p = ($V){} + 1.38888889e-3f;
-  p = $fma(p, r, ($V){} + 8.33333333e-3f);
-  p = $fma(p, r, ($V){} + 4.16666667e-2f);
-  p = $fma(p, r, ($V){} + 1.66666667e-1f);
+// Each text is a function body of `x` that returns $V. `$exp(y)` is e^y, a call of the exp below.
+
+// e^x = 2^n * e^r, n = round(x / ln 2) through the low bits of 1.5 * 2^23, |r| <= ln 2 / 2. 2^n goes in as two
+// factors, so that results near the denormals and the largest float are right. Worst error 1.02 ULP.
+constexpr const char kExp[] = R"(  $I high = ($I)(x > 89.0f), low = ($I)(x < -104.0f), other = ~(high | low);
+  $V y = ($V)((other & ($I)x) | (high & ($I)(($V){} + 89.0f)) | (low & ($I)(($V){} - 104.0f)));
+  $V t = $fma(y, ($V){} + 0x1.715476p+0f, ($V){} + 0x1.8p23f);
+  $I n = ($I)t - 0x4b400000;
+  t = t - 0x1.8p23f;
+  $V r = $fma(t, ($V){} - 0x1.62e4p-1f, y);
+  r = $fma(t, ($V){} - 0x1.7f7d1cp-20f, r);
+  $V p = $fma(r, ($V){} + 0x1.6dbcc4p-10f, ($V){} + 0x1.124146p-7f);
+  p = $fma(p, r, ($V){} + 0x1.555454p-5f);
+  p = $fma(p, r, ($V){} + 0x1.555486p-3f);
   p = $fma(p, r, ($V){} + 0.5f);
-  p = $fma(p, r, ($V){} + 1.0f);
-  p = $fma(p, r, ($V){} + 1.0f);
-  $I safe = ~(low | high | ($I)(x != x));
-  $I k = __builtin_convertvector(($V)(($I)n & safe), $I);
-  $I half = k >> 1;
-  $V y = p * ($V)((half + 127) << 23) * ($V)((k - half + 127) << 23);
-  $V inf = ($V)(($I){} + 0x7f800000);
-  y = ($V)((high & ($I)inf) | (~high & ($I)y));
-  y = ($V)(~low & ($I)y);
-  $I nan = ($I)(x != x);
-  return ($V)((nan & ($I)x) | (~nan & ($I)y));
+  p = $fma(p, r * r, r) + 1.0f;
+  $I half = n >> 1;
+  return p * ($V)((half + 127) << 23) * ($V)((n - half + 127) << 23);
 )";
 
-constexpr std::pair<const char*, const char*> kTable[] = {
-    {"exp", kExp},
-};
+// 2^x as above with r = (x - n) ln 2.
+constexpr const char kExp2[] = R"(  $I high = ($I)(x > 129.0f), low = ($I)(x < -151.0f), other = ~(high | low);
+  $V y = ($V)((other & ($I)x) | (high & ($I)(($V){} + 129.0f)) | (low & ($I)(($V){} - 151.0f)));
+  $V t = y + 0x1.8p23f;
+  $I n = ($I)t - 0x4b400000;
+  t = t - 0x1.8p23f;
+  $V r = (y - t) * 0x1.62e43p-1f;
+  $V p = $fma(r, ($V){} + 0x1.6dbcc4p-10f, ($V){} + 0x1.124146p-7f);
+  p = $fma(p, r, ($V){} + 0x1.555454p-5f);
+  p = $fma(p, r, ($V){} + 0x1.555486p-3f);
+  p = $fma(p, r, ($V){} + 0.5f);
+  p = $fma(p, r * r, r) + 1.0f;
+  $I half = n >> 1;
+  return p * ($V)((half + 127) << 23) * ($V)((n - half + 127) << 23);
+)";
+
+// e^x - 1 = 2 (s q + (s - 1/2)), q = e^r - 1, s = 2^(n-1). |x| < 2^-24 gives x.
+constexpr const char kExpm1[] = R"(  $I high = ($I)(x > 89.0f), low = ($I)(x < -30.0f), other = ~(high | low);
+  $V y = ($V)((other & ($I)x) | (high & ($I)(($V){} + 89.0f)) | (low & ($I)(($V){} - 30.0f)));
+  $V t = $fma(y, ($V){} + 0x1.715476p+0f, ($V){} + 0x1.8p23f);
+  $I n = ($I)t - 0x4b400000;
+  t = t - 0x1.8p23f;
+  $V r = $fma(t, ($V){} - 0x1.62e4p-1f, y);
+  r = $fma(t, ($V){} - 0x1.7f7d1cp-20f, r);
+  $V p = $fma(r, ($V){} + 0x1.6dbcc4p-10f, ($V){} + 0x1.124146p-7f);
+  p = $fma(p, r, ($V){} + 0x1.555454p-5f);
+  p = $fma(p, r, ($V){} + 0x1.555486p-3f);
+  p = $fma(p, r, ($V){} + 0.5f);
+  $V q = $fma(p, r * r, r), s = ($V)((n + 126) << 23);
+  $V z = 2.0f * $fma(q, s, s - 0.5f);
+  $I tiny = ($I)(($V)(($I)x & 0x7fffffff) < 0x1p-24f);
+  return ($V)((tiny & ($I)x) | (~tiny & ($I)z));
+)";
+
+// log x = e ln 2 + log m, m in [sqrt(1/2), sqrt 2), f = m - 1, log m = f - f^2/2 + f^3 L(f). Denormals are scaled first.
+constexpr const char kLogHead[] = R"(  $I small = ($I)(x < 0x1p-126f);
+  $I bits = ($I)((small & ($I)(x * 0x1p23f)) | (~small & ($I)x)) - 0x3f3504f3;
+  $V e = __builtin_convertvector((bits >> 23) - (small & 23), $V);
+  $V f = ($V)((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
+  $V p = $fma(f, ($V){} + 0x1.145df6p-4f, ($V){} - 0x1.de3ed2p-4f);
+  p = $fma(p, f, ($V){} + 0x1.e6ef22p-4f);
+  p = $fma(p, f, ($V){} - 0x1.fc218p-4f);
+  p = $fma(p, f, ($V){} + 0x1.233774p-3f);
+  p = $fma(p, f, ($V){} - 0x1.555c52p-3f);
+  p = $fma(p, f, ($V){} + 0x1.99a4b4p-3f);
+  p = $fma(p, f, ($V){} - 0x1.000006p-2f);
+  p = $fma(p, f, ($V){} + 0x1.555548p-2f);
+  p = $fma(p, f, ($V){} - 0.5f);
+  $V g = $fma(p, f * f, f);
+)";
+// -inf at 0, NaN below, +inf and NaN stay.
+constexpr const char kLogTail[] = R"(  $I zero = ($I)(x == 0.0f), bad = ($I)(x < 0.0f), keep = ($I)(x != x) | ($I)(x > 0x1.fffffep127f);
+  $I fine = ~(zero | bad | keep);
+  return ($V)((fine & ($I)y) | (keep & ($I)x) | (bad & 0x7fc00000) | (zero & (int32_t)0xff800000));
+)";
+constexpr const char kLog[] = R"(  $V y = $fma(e, ($V){} + 0x1.62e4p-1f, $fma(e, ($V){} + 0x1.7f7d1cp-20f, g));
+)";
+constexpr const char kLog2[] = R"(  $V y = $fma(g, ($V){} + 0x1.715476p+0f, $fma(g, ($V){} + 0x1.4ae0cp-26f, e));
+)";
+constexpr const char kLog10[] = R"(  $V y = $fma(e, ($V){} + 0x1.344p-2f, $fma(g, ($V){} + 0x1.bcb7b2p-2f, e * 0x1.3509f8p-18f));
+)";
+
+// 1 - 2 / (e^(2 |x|) + 1) with x's sign; |x| < 0.625: x + x^3 H(x^2).
+constexpr const char kTanh[] = R"(  $I sign = ($I)x & (int32_t)0x80000000;
+  $V a = ($V)(($I)x & 0x7fffffff), u = x * x;
+  $I high = ($I)(a > 10.0f);
+  $V b = ($V)((high & ($I)(($V){} + 10.0f)) | (~high & ($I)a));
+  $V big = 1.0f - 2.0f / ($exp(b + b) + 1.0f);
+  big = ($V)(($I)big | sign);
+  $V p = $fma(u, ($V){} - 0x1.76ac22p-8f, ($V){} + 0x1.5256dap-6f);
+  p = $fma(p, u, ($V){} - 0x1.b8444ap-5f);
+  p = $fma(p, u, ($V){} + 0x1.110768p-3f);
+  p = $fma(p, u, ($V){} - 0x1.555534p-2f);
+  $V near = $fma(p * u, x, x);
+  $I small = ($I)(a < 0.625f);
+  return ($V)((small & ($I)near) | (~small & ($I)big));
+)";
+
+// x + x Q(x^2) below 0.921875; above 1 - e^-S(|x|) with x's sign. Worst error 1.18 ULP.
+constexpr const char kErf[] = R"(  $I sign = ($I)x & (int32_t)0x80000000;
+  $V a = ($V)(($I)x & 0x7fffffff), u = x * x;
+  $V s = $fma(u, ($V){} - 0x1.3b4654p-11f, ($V){} + 0x1.478c84p-8f);
+  s = $fma(s, u, ($V){} - 0x1.b69a7cp-6f);
+  s = $fma(s, u, ($V){} + 0x1.ce1b94p-4f);
+  s = $fma(s, u, ($V){} - 0x1.8126eep-2f);
+  s = $fma(s, u, ($V){} + 0x1.06eba6p-3f);
+  s = $fma(s, x, x);
+  $I high = ($I)(a > 3.95f);
+  $V t = ($V)((high & ($I)(($V){} + 3.95f)) | (~high & ($I)a));
+  $V q = $fma(t, ($V){} + 0x1.625118p-16f, ($V){} - 0x1.c7db3ep-12f);
+  q = $fma(q, t, ($V){} + 0x1.11714p-8f);
+  q = $fma(q, t, ($V){} - 0x1.9b9d44p-6f);
+  q = $fma(q, t, ($V){} + 0x1.bb899ap-4f);
+  q = $fma(q, t, ($V){} + 0x1.444566p-1f);
+  q = $fma(q, t, ($V){} + 0x1.21280cp+0f);
+  q = $fma(q, t, ($V){} - 0x1.6f676p-13f);
+  $V big = 1.0f - $exp(-q);
+  big = ($V)(($I)big | sign);
+  $I small = ($I)(a < 0.921875f);
+  return ($V)((small & ($I)s) | (~small & ($I)big));
+)";
+
+// e = e^-|x|: 1 / (1 + e), or e / (1 + e) below 0, so that small results keep their bits.
+constexpr const char kSigmoid[] = R"(  $V e = $exp(($V)(($I)x | (int32_t)0x80000000)), y = 1.0f / (1.0f + e);
+  $I negative = ($I)(x < 0.0f);
+  $V below = e * y;
+  return ($V)((negative & ($I)below) | (~negative & ($I)y));
+)";
+
+const std::map<std::string, std::string>& table() {
+  static const auto* const map = new std::map<std::string, std::string>{
+      {"exp", kExp},
+      {"exp2", kExp2},
+      {"expm1", kExpm1},
+      {"log", std::string(kLogHead) + kLog + kLogTail},
+      {"log2", std::string(kLogHead) + kLog2 + kLogTail},
+      {"log10", std::string(kLogHead) + kLog10 + kLogTail},
+      {"tanh", kTanh},
+      {"erf", kErf},
+      {"sigmoid", kSigmoid},
+  };
+  return *map;
+}
 
 }  // namespace
 
 const char* vector_math(const std::string& name) {
-  for (const auto& [key, body] : kTable)
-    if (name == key) return body;
-  return nullptr;
+  const auto it = table().find(name);
+  return it == table().end() ? nullptr : it->second.c_str();
 }
 
 }  // namespace hidet::codegen

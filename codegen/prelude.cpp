@@ -220,6 +220,7 @@ std::string Prelude::math(const std::string& name, const Type& t) {
         std::string body = replace_all(vector_math(name), "$V", type(v));
         body = replace_all(body, "$I", type(Type::vector(i32, t.lanes())));
         body = replace_all(body, "$fma", math("fma", t));
+        if (body.find("$exp") != std::string::npos) body = replace_all(body, "$exp", math("exp", t));
         add("static inline " + type(t) + " " + full + "(" + type(t) + " x) {\n" + body + "}\n");
       }
       return full;
@@ -230,6 +231,7 @@ std::string Prelude::math(const std::string& name, const Type& t) {
       if (once("hidet_fma_f32x1")) add("static inline f32x1 hidet_fma_f32x1(f32x1 a, f32x1 b, f32x1 c) { f32x1 r = {__builtin_fmaf(a[0], b[0], c[0])}; return r; }\n");
       std::string body = replace_all(vector_math(name), "$V", "f32x1");
       body = replace_all(replace_all(body, "$I", "i32x1"), "$fma", "hidet_fma_f32x1");
+      if (body.find("$exp") != std::string::npos) body = replace_all(body, "$exp", math("exp", t) + "x1");
       add("static inline f32x1 " + full + "x1(f32x1 x) {\n" + body + "}\nstatic inline float " + full + "(float a) { f32x1 v = {a}; return " + full + "x1(v)[0]; }\n");
     }
     return full;
