@@ -2,6 +2,7 @@
 // plans and code, and hands a ModelData to the runtime.
 // Threading: pure function of the graph and options.
 #include <hidet/backends/cpu.h>
+#include <hidet/backends/cuda.h>
 #include <hidet/codegen/codegen.h>
 #include <hidet/ir/passes.h>
 #include <hidet/graph/build.h>
@@ -131,11 +132,16 @@ static inline int64_t hidet_broadcast(int64_t a, int64_t b) { return a == 1 ? b 
 )";
 
 /// The program's main unit: prototypes of the kernels, and the graph's functions as abi.h says.
-std::string main_unit(const Plan& init, const Plan& run, const KernelStore& kernels, const std::vector<std::string>& symbols,
-                      const std::vector<Tensor>& outputs) {
+std::string main_unit(const Plan& init, const KernelStore& init_kernels, const Plan& run, const KernelStore& run_kernels,
+                      const std::vector<std::string>& symbols, const std::vector<Tensor>& outputs) {
   const auto names = symbol_names(symbols);
   std::string out = codegen::abi_declarations() + codegen::table_definition() + kFormulaHelpers;
-  for (const PlanKernel& k : kernels.kernels()) {
+  std::vector<const PlanKernel*> all;
+  for (const PlanKernel& k : run_kernels.kernels()) all.push_back(&k);
+  if (&init_kernels != &run_kernels)
+    for (const PlanKernel& k : init_kernels.kernels()) all.push_back(&k);
+  for (const PlanKernel* kernel : all) {
+    const PlanKernel& k = *kernel;
     std::string params = "hidet_ctx*";
     const size_t pointers = k.data.inputs.size() + k.data.outputs.size() + (k.workspace.is_const(0) ? 0 : 1);
     for (size_t i = 0; i < pointers; i++) params += ", void*";
@@ -143,10 +149,10 @@ std::string main_unit(const Plan& init, const Plan& run, const KernelStore& kern
     out += "int32_t " + k.function + "(" + params + ");\n";
   }
   out += "HIDET_EXPORT int32_t hidet_graph_init(hidet_ctx* ctx, void* const* sources, void* const* outputs, void* workspace) {\n"
-         "  int32_t status = 0;\n  (void)ctx, (void)sources, (void)outputs, (void)status;\n" + steps_text(init, kernels, {});
+         "  int32_t status = 0;\n  (void)ctx, (void)sources, (void)outputs, (void)status;\n" + steps_text(init, init_kernels, {});
   out += "HIDET_EXPORT int32_t hidet_graph_launch(hidet_ctx* ctx, const int64_t* symbols, void* const* inputs, void* const* outputs, "
          "void* const* weights, void* workspace) {\n  int32_t status = 0;\n  (void)ctx, (void)inputs, (void)outputs, (void)weights, (void)status;\n" +
-         symbol_loads(names, symbols) + steps_text(run, kernels, names);
+         symbol_loads(names, symbols) + steps_text(run, run_kernels, names);
   out += "HIDET_EXPORT int64_t hidet_graph_workspace(const int64_t* symbols, int32_t init) {\n" + symbol_loads(names, symbols) +
          "  return init ? " + c_formula(init.workspace(), {}) + " : " + c_formula(run.workspace(), names) + ";\n}\n";
   out += "HIDET_EXPORT void hidet_graph_output_shapes(const int64_t* symbols, int64_t* dims) {\n" + symbol_loads(names, symbols) + "  (void)dims;\n";
@@ -186,68 +192,109 @@ Execution execution_of(const Plan& plan, const FlowGraph& g, const KernelStore& 
   return e;
 }
 
-/// Builds the program of one CPU target into `model`.
-class CpuBuilder {
+/// Builds the program of one target into `model`.
+class ProgramBuilder {
  public:
-  CpuBuilder(const FlowGraph& g, const BuildModelOptions& options, ModelData& model, BuildReport* report)
+  ProgramBuilder(const FlowGraph& g, const BuildModelOptions& options, ModelData& model, BuildReport* report)
       : g_(g), options_(options), model_(model), report_(report), keys_(g) {}
 
-  void build(const std::string& target_text) {
-    const CpuTarget target = backends::resolve_target(target_text);
-    KernelStore kernels({target.name(), target.vector_bytes()});
+  void build(const std::string& target) {
+    const bool cuda = !CpuTarget::is_cpu_target(target);
+    // Host code of CUDA programs is plain x86-64.
+    const CpuTarget host = backends::resolve_target(cuda ? "x86-64" : target);
+    const CpuTargetInfo info{host.name(), host.vector_bytes()};
+    KernelStore run_kernels(info, cuda), init_only(info);
+    KernelStore& init_kernels = cuda ? init_only : run_kernels;
     const Parts parts = split(g_);
     ProgramData p;
-    p.target = target.name();
+    p.target = cuda ? target : host.name();
 
     // The run program decides which weights and init results are stored.
-    std::vector<Tensor> used = stored_values(parts);
-    PlanRequest run;
-    run.nodes = parts.run;
-    for (size_t i = 0; i < g_.input_tensors().size(); i++) run.given.push_back({g_.input_tensors()[i], {Place::Kind::input, static_cast<int>(i)}});
-    for (size_t i = 0; i < used.size(); i++) {
-      run.given.push_back({used[i], {Place::Kind::weight, static_cast<int>(i)}});
-      p.stored.push_back(store(used[i]));
-    }
-    for (size_t i = 0; i < g_.output_tensors().size(); i++) run.results.push_back({g_.output_tensors()[i], {Place::Kind::output, static_cast<int>(i)}});
-    const Plan run_plan = make_plan(run, kernels);
-    model_.share_map = run.share;
-    const int run_kernels = static_cast<int>(run_plan.steps.size());
+    const std::vector<Tensor> used = stored_values(parts);
+    for (const Tensor& t : used) p.stored.push_back(store(t));
+    const Plan run = run_plan(parts, used, run_kernels);
+    const Plan init = init_plan(parts, used, init_kernels);
 
-    PlanRequest init;
-    init.nodes = needed(parts.init, used);
-    for (size_t i = 0; i < g_.weights().size(); i++) init.given.push_back({g_.weights()[i], {Place::Kind::source, static_cast<int>(i)}});
-    for (size_t i = 0; i < used.size(); i++)
-      if (used[i].is_symbolic()) init.results.push_back({used[i], {Place::Kind::output, static_cast<int>(i)}});
-    const Plan init_plan = make_plan(init, kernels);
-
-    p.execution = execution_of(run_plan, g_, kernels, used.size());
-    p.workspace_cpu = run_plan.workspace();
-    std::vector<backends::Unit> units;
-    for (const PlanKernel& k : kernels.kernels()) {
-      units.push_back({k.function, k.text});
-      p.kernels.push_back(k.data);
-      model_.source_texts["cpu/" + p.target + "/" + k.function + ".c"] = k.text;
-      model_.source_texts["cpu/" + p.target + "/" + k.function + ".ir"] = ir::print(k.module);
-    }
+    p.execution = execution_of(run, g_, run_kernels, used.size());
+    (cuda ? p.workspace_cuda : p.workspace_cpu) = run.workspace();
     std::vector<std::string> symbols;
     for (const SymbolRange& s : model_.symbols) symbols.push_back(s.name);
-    units.push_back({"program", main_unit(init_plan, run_plan, kernels, symbols, g_.output_tensors())});
-    backends::CpuOptions o;
-    o.target = p.target;
-    o.fast_math = options_.fast_math;
-    o.jobs = options_.threads;
-    if (options_.progress) o.progress = [&](int done, int total) { options_.progress("compile " + p.target, done, total); return true; };
-    backends::BuildStats stats;
-    p.code = Bytes(backends::build_shared_object(units, o, &stats));
+    for (const PlanKernel& k : run_kernels.kernels()) p.kernels.push_back(k.data);
+    compile_host(p, host.name(), init, init_kernels, run, run_kernels, symbols);
+    if (cuda) compile_device(p, target, run_kernels);
     if (report_) {
-      report_->kernels = run_kernels;
-      report_->kernels_unique += static_cast<int>(kernels.kernels().size());
-      report_->cache_hits += stats.cache_hits;
+      report_->kernels = static_cast<int>(run.steps.size());
+      report_->kernels_unique += static_cast<int>(run_kernels.kernels().size());
     }
     model_.programs.push_back(std::move(p));
   }
 
  private:
+  Plan run_plan(const Parts& parts, const std::vector<Tensor>& used, KernelStore& kernels) {
+    PlanRequest run;
+    run.nodes = parts.run;
+    for (size_t i = 0; i < g_.input_tensors().size(); i++) run.given.push_back({g_.input_tensors()[i], {Place::Kind::input, static_cast<int>(i)}});
+    for (size_t i = 0; i < used.size(); i++) run.given.push_back({used[i], {Place::Kind::weight, static_cast<int>(i)}});
+    for (size_t i = 0; i < g_.output_tensors().size(); i++) run.results.push_back({g_.output_tensors()[i], {Place::Kind::output, static_cast<int>(i)}});
+    Plan plan = make_plan(run, kernels);
+    model_.share_map = run.share;
+    return plan;
+  }
+  Plan init_plan(const Parts& parts, const std::vector<Tensor>& used, KernelStore& kernels) const {
+    PlanRequest init;
+    init.nodes = needed(parts.init, used);
+    for (size_t i = 0; i < g_.weights().size(); i++) init.given.push_back({g_.weights()[i], {Place::Kind::source, static_cast<int>(i)}});
+    for (size_t i = 0; i < used.size(); i++)
+      if (used[i].is_symbolic()) init.results.push_back({used[i], {Place::Kind::output, static_cast<int>(i)}});
+    return make_plan(init, kernels);
+  }
+
+  void compile_host(ProgramData& p, const std::string& target, const Plan& init, const KernelStore& init_kernels, const Plan& run,
+                    const KernelStore& run_kernels, const std::vector<std::string>& symbols) {
+    std::vector<backends::Unit> units;
+    const auto add = [&](const KernelStore& store) {
+      for (const PlanKernel& k : store.kernels()) {
+        units.push_back({k.function, k.text});
+        model_.source_texts[p.target + "/" + k.function + ".c"] = k.text;
+        model_.source_texts[p.target + "/" + k.function + ".ir"] = ir::print(k.module);
+      }
+    };
+    add(run_kernels);
+    if (&init_kernels != &run_kernels) add(init_kernels);
+    units.push_back({"program", main_unit(init, init_kernels, run, run_kernels, symbols, g_.output_tensors())});
+    backends::CpuOptions o;
+    o.target = target;
+    o.fast_math = options_.fast_math;
+    o.jobs = options_.threads;
+    o.progress = progress("compile " + p.target);
+    backends::BuildStats stats;
+    p.code = Bytes(backends::build_shared_object(units, o, &stats));
+    if (report_) report_->cache_hits += stats.cache_hits;
+  }
+  void compile_device(ProgramData& p, const std::string& target, const KernelStore& kernels) {
+    std::vector<backends::CudaUnit> units;
+    for (const PlanKernel& k : kernels.kernels()) {
+      if (k.cuda_text.empty()) continue;
+      units.push_back({k.function, k.cuda_text, k.cuda_kernels});
+      p.cuda_kernels.insert(p.cuda_kernels.end(), k.cuda_kernels.begin(), k.cuda_kernels.end());
+      model_.source_texts[p.target + "/" + k.function + ".cu"] = k.cuda_text;
+    }
+    if (units.empty()) return;
+    backends::CudaOptions o;
+    o.target = target;
+    o.fast_math = options_.fast_math;
+    o.jobs = options_.threads;
+    o.progress = progress("compile " + target);
+    p.cuda_image = Bytes(backends::compile_cuda(units, o));
+  }
+  std::function<bool(int, int)> progress(const std::string& phase) const {
+    if (!options_.progress) return {};
+    return [this, phase](int done, int total) {
+      options_.progress(phase, done, total);
+      return true;
+    };
+  }
+
   /// Weights and init results that the run program or the outputs read, in first-use order.
   std::vector<Tensor> stored_values(const Parts& parts) const {
     std::set<ValueId> varying, seen;
@@ -321,12 +368,10 @@ ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options,
     m.sources.push_back({g.weight_names()[i], w.dtype(), w.shape(), w});
   }
   std::vector<std::string> targets = options.targets;
-  if (targets.empty()) targets = {"native"};
-  for (const std::string& t : targets) {
-    HIDET_REQUIRE(CpuTarget::is_cpu_target(t), ErrorCode::unsupported, "", "the target '", t,
-                  "' is not available: models are built for CPU targets (native, x86-64-v2, x86-64-v3, x86-64-v4)");
-    CpuBuilder(g, options, m, report).build(t);
-  }
+  bool on_cuda = false;
+  for (const TensorSignature& in : m.inputs) on_cuda = on_cuda || in.device.is_cuda();
+  if (targets.empty()) targets = on_cuda ? backends::default_cuda_targets() : std::vector<std::string>{"native"};
+  for (const std::string& t : targets) ProgramBuilder(g, options, m, report).build(t);
   return m;
 }
 

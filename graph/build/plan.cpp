@@ -45,8 +45,9 @@ Module with_workspace(Module m, const FusedTask& f, DimExpr* bytes) {
   return m;
 }
 
-Module schedule(const Group& g, const CpuTargetInfo& target) {
+Module schedule(const Group& g, const CpuTargetInfo& target, bool cuda) {
   if (g.fused.anchor.opaque) return *g.fused.anchor.opaque;
+  if (cuda) return auto_schedule_cuda(g.fused);
   const CpuSchedule* s = find_cpu_schedule(g.fused.anchor);
   return s ? s->make(g.fused, target) : auto_schedule_cpu(g.fused, target);
 }
@@ -64,12 +65,19 @@ void rename(Module& m, const std::string& launch, const std::string& name) {
   for (Function& f : m.functions) names[f.name] = f.name == launch ? name : name + "_" + f.name;
   for (Function& f : m.functions) {
     f.name = names.at(f.name);
-    f.body = rewrite(f.body, [&](Rewriter& self, const Call& c) -> Expr {
-      const Expr e = self.children(c);
-      const Call& n = *as<Call>(e);
-      auto it = names.find(n.callee);
-      return it == names.end() ? e : make_call(it->second, n.args, n.type, n.loc);
-    });
+    f.body = rewrite(
+        f.body,
+        [&](Rewriter& self, const Call& c) -> Expr {
+          const Expr e = self.children(c);
+          const Call& n = *as<Call>(e);
+          auto it = names.find(n.callee);
+          return it == names.end() ? e : make_call(it->second, n.args, n.type, n.loc);
+        },
+        [&](Rewriter& self, const Launch& l) -> Stmt {
+          const Stmt s = self.children(l);
+          const Launch& n = *as<Launch>(s);
+          return make_stmt<Launch>(n.loc, names.at(n.callee), n.grid, n.block, n.cluster, n.shared_bytes, n.args);
+        });
   }
 }
 
@@ -77,10 +85,10 @@ void rename(Module& m, const std::string& launch, const std::string& name) {
 
 int KernelStore::add(const Group& g) {
   PlanKernel k;
-  k.recorded = with_workspace(schedule(g, target_), g.fused, &k.workspace);
+  k.recorded = with_workspace(schedule(g, target_, cuda_), g.fused, &k.workspace);
   verify(k.recorded);
   const size_t base = g.inputs.size() + g.outputs.size() + (g.fused.temporaries.empty() ? 0 : 1);
-  k.module = run_passes(k.recorded, lowering(Target::cpu));
+  k.module = run_passes(k.recorded, lowering(cuda_ ? Target::cuda : Target::cpu));
   const Function* launch = k.module.find("launch");
   HIDET_REQUIRE(launch && launch->kind == FuncKind::public_, ErrorCode::usage, "", "the operator '", g.fused.name,
                 "' has no public function 'launch'");
@@ -97,6 +105,10 @@ int KernelStore::add(const Group& g) {
   rename(k.module, "launch", name);
   k.function = codegen::emitted_name(k.module, name);
   k.text = codegen::emit_c(k.module, {.kernel_unit = true});
+  if (cuda_) {
+    k.cuda_text = codegen::emit_cuda(k.module);
+    k.cuda_kernels = codegen::kernel_names(k.module);
+  }
   k.data.name = g.fused.name;
   k.data.symbols = k.symbols;
   k.data.inputs = signatures(g.inputs, "x");

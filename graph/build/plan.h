@@ -33,6 +33,8 @@ struct PlanStep {
 struct PlanKernel {
   std::string function;              ///< name in the text
   std::string text;                  ///< C unit
+  std::string cuda_text;             ///< device code; empty for a CPU kernel
+  std::vector<std::string> cuda_kernels;
   std::vector<std::string> symbols;  ///< i64 parameters
   DimExpr workspace = 0;
   KernelData data;
@@ -53,7 +55,8 @@ struct Plan {
 /// The kernels of a build, each text once.
 class KernelStore {
  public:
-  explicit KernelStore(CpuTargetInfo target) : target_(std::move(target)) {}
+  /// Kernels for a CPU target, or for CUDA (with host code for that CPU target).
+  explicit KernelStore(CpuTargetInfo target, bool cuda = false) : target_(std::move(target)), cuda_(cuda) {}
   /// The kernel of a group; returns its index.
   int add(const Group& group);
   const std::vector<PlanKernel>& kernels() const { return kernels_; }
@@ -61,6 +64,7 @@ class KernelStore {
 
  private:
   CpuTargetInfo target_;
+  bool cuda_;
   std::vector<PlanKernel> kernels_;
   std::map<std::string, int> by_text_;
 };

@@ -332,7 +332,7 @@ class AutoCpu {
       const Expr value = rewrite(
           value_at(c, at.indices).expr(),
           [&](Rewriter& self, const Reduce& r) -> Expr { return inner_reduce(self, r, body); },
-          [&](Rewriter& self, const ArgReduce& r) -> Expr { return inner_arg(self, r, body); });
+          [&](Rewriter&, const ArgReduce& r) -> Expr { return arg_search(r, body); });
       body.push_back(store(c, at.indices, Value(value)));
       return make_seq(std::move(body));
     });
@@ -348,29 +348,6 @@ class AutoCpu {
     }));
     return make_cast(acc, Type(r.type.dtype()));
   }
-  static Expr inner_arg(Rewriter&, const ArgReduce& r, std::vector<Stmt>& body) {
-    const DType t = r.value->type.dtype();
-    const VarRef best = make_var("best", Type(t), true), at = make_var("best_at", Type(i64), true);
-    const auto value = [&](const Expr& i) { return substitute(r.value, {{r.axis.get(), make_cast(i, r.axis->type)}}); };
-    body.push_back(make_stmt<DeclVar>({}, best, make_const(0, t)));
-    body.push_back(make_stmt<DeclVar>({}, at, index(0)));
-    body.push_back(loop("k", make_cast(r.extent, Type(i64)), LoopKind::serial, [&](const Value& k) {
-      const VarRef v = make_var("v", Type(t));
-      const BinaryOp better = r.is_max ? (r.last ? BinaryOp::ge : BinaryOp::gt) : (r.last ? BinaryOp::le : BinaryOp::lt);
-      Expr take = make_binary(BinaryOp::logical_or, make_binary(BinaryOp::eq, k.expr(), index(0)), make_binary(better, v, best));
-      if (t.is_float()) {
-        // The first NaN wins and stays (the last one with `last`).
-        const Expr nan = make_binary(BinaryOp::ne, v, v), had = make_binary(BinaryOp::ne, best, best);
-        const Expr fresh = r.last ? nan : make_binary(BinaryOp::logical_and, nan, make_unary(UnaryOp::logical_not, had));
-        take = make_binary(BinaryOp::logical_or, fresh, make_binary(BinaryOp::logical_and, make_unary(UnaryOp::logical_not, had), take));
-        take = make_binary(BinaryOp::logical_or, make_binary(BinaryOp::eq, k.expr(), index(0)), take);
-      }
-      return make_seq({make_stmt<DeclVar>({}, v, value(k.expr())),
-                       make_stmt<If>({}, take, make_seq({make_stmt<Assign>({}, best, v), make_stmt<Assign>({}, at, k.expr())}), Stmt())});
-    }));
-    return make_cast(at, r.type);
-  }
-
   const FusedTask& fused_;
   const CpuTargetInfo& target_;
 };

@@ -26,4 +26,7 @@ Unflattened unflatten(const ir::Expr& flat, const std::vector<ir::Expr>& shape);
 /// Coefficient of `axis` in `e` where e is linear in it; nullopt otherwise.
 std::optional<int64_t> stride_in(const ir::Expr& e, const ir::Var& axis);
 
+/// Appends a serial search for the first (or last) largest or least value to `body`; the index found, in r's type.
+ir::Expr arg_search(const ir::ArgReduce& r, std::vector<ir::Stmt>& body);
+
 }  // namespace hidet::graph
