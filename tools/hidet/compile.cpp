@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include <hidet/backends/cpu.h>
+#include <hidet/backends/cuda.h>
 #include <hidet/graph/build.h>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
@@ -18,16 +19,20 @@ struct CompileOptions {
   Common common;
 };
 
-/// "cpu", "cpu:x86-64-v3,native" -> build targets.
-std::vector<std::string> build_targets(const std::vector<std::string>& given) {
+/// "cpu", "cpu:x86-64-v3,native", "cuda:sm_80,ptx" -> build targets; CPU and CUDA are not mixed in one file.
+std::vector<std::string> build_targets(const std::vector<std::string>& given, bool* cuda) {
   std::vector<std::string> out;
+  std::string first_kind;
+  *cuda = false;
   for (const std::string& t : given) {
     const size_t colon = t.find(':');
     const std::string kind = t.substr(0, colon);
     HIDET_REQUIRE(kind == "cpu" || kind == "cuda", ErrorCode::usage, "", "--target: '", t, "' should be cpu[:LEVEL,...] or cuda[:ARCH,...]");
-    HIDET_REQUIRE(kind == "cpu", ErrorCode::unsupported, "", "--target ", t, ": models are compiled for the CPU only by this version");
-    for (const std::string& level : colon == std::string::npos ? std::vector<std::string>{"x86-64-v3", "x86-64-v4"} : split(t.substr(colon + 1), ','))
-      out.push_back(level);
+    HIDET_REQUIRE(first_kind.empty() || kind == first_kind, ErrorCode::unsupported, "", "--target: this version makes files for CPUs or for GPUs, not for both in one");
+    first_kind = kind;
+    *cuda = kind == "cuda";
+    const std::vector<std::string> all = *cuda ? backends::default_cuda_targets() : std::vector<std::string>{"x86-64-v3", "x86-64-v4"};
+    for (const std::string& level : colon == std::string::npos ? all : split(t.substr(colon + 1), ',')) out.push_back(level);
   }
   if (!out.empty()) return out;
   // Both levels that today's machines have; v4 only where the compiler at hand can make it.
@@ -51,13 +56,15 @@ int run_compile(const CompileOptions& o) {
   progress("import", 0, 1);
   OnnxOptions onnx;
   onnx.shapes = parse_shapes(o.shapes);
+  bool cuda = false;
+  BuildModelOptions b;
+  b.targets = build_targets(o.targets, &cuda);
+  if (cuda) onnx.device = Device("cuda");
   const FlowGraph imported = from_onnx(o.model, onnx);
   const double after_import = now_seconds();
   progress("optimize", 0, 1);
   const FlowGraph graph = optimize(imported, {.level = o.level});
   const double after_optimize = now_seconds();
-  BuildModelOptions b;
-  b.targets = build_targets(o.targets);
   b.space = o.space;
   b.name = o.name.empty() ? imported.name() : o.name;
   b.fast_math = o.fast_math;
@@ -67,6 +74,7 @@ int run_compile(const CompileOptions& o) {
   ModelData data = graph::build_model_data(graph, b, &report);
   nlohmann::ordered_json targets = nlohmann::ordered_json::array();
   for (const ProgramData& p : data.programs) targets.push_back(p.target);
+  // A GPU file is saved without being loaded: the GPU need not be here.
   const CompiledModel model = CompiledModel::from_data(std::move(data));
   const double after_build = now_seconds();
   progress("save", 0, 1);
@@ -95,7 +103,7 @@ Command add_compile(CLI::App& root) {
   CLI::App* app = root.add_subcommand("compile", "compile an ONNX model to a .hidet file");
   app->add_option("model", o->model, "the .onnx file")->required();
   app->add_option("-o,--output", o->output, "the .hidet file to write")->required();
-  app->add_option("--target", o->targets, "cpu[:x86-64-v3,x86-64-v4|native] (repeatable); default x86-64-v3 and v4");
+  app->add_option("--target", o->targets, "cpu[:x86-64-v3,x86-64-v4|native] or cuda[:sm_80,sm_90a,ptx] (repeatable); default x86-64-v3 and v4");
   app->add_option("--shapes", o->shapes, "sizes or symbols of inputs: x:1x3x224x224,ids:batchxseq");
   app->add_option("--space", o->space, "0 one default a kernel, 1 a few candidates, 2 all")->check(CLI::Range(0, 2));
   app->add_option("--opt-level", o->level, "0 nothing .. 3 everything")->check(CLI::Range(0, 3));
