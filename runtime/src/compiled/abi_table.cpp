@@ -79,7 +79,7 @@ void* abi_scratch(hidet_ctx* ctx, int32_t slot, int64_t bytes) {
     block->bytes = 0;
     const size_t size = (static_cast<size_t>(bytes) + 63) / 64 * 64 + (bytes == 0 ? 64 : 0);
     block->memory = std::aligned_alloc(64, size);
-    if (!block->memory) throw Error(ErrorCode::memory, detail::concat("no memory for ", bytes, " bytes of scratch space"));
+    if (!block->memory) throw Error(ErrorCode::memory, ::hidet::detail::concat("no memory for ", bytes, " bytes of scratch space"));
     block->bytes = static_cast<int64_t>(size);
   });
   return status == 0 ? block->memory : nullptr;
