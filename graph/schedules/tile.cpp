@@ -1,0 +1,184 @@
+// tile.cpp - the micro kernel that matmul and convolution share, and pieces for writing such kernels.
+#include "schedules/tile.h"
+
+#include <hidet/ir/primitives.h>
+#include <hidet/runtime/error.h>
+
+namespace hidet::graph {
+using namespace ir;
+
+TileShape tile_shape(const CpuTargetInfo& target) {
+  // 28 accumulators of 32 registers with 64-byte vectors; 12 of 16 with shorter ones, where two steps of k
+  // hide the loads.
+  return target.vector_bytes >= 64 ? TileShape{16, 14, 2, 1} : TileShape{8, 6, 1, 2};
+}
+
+std::vector<int64_t> split_evenly(int64_t n, int64_t most) {
+  const int64_t parts = (n + most - 1) / most;
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < parts; i++) out.push_back(n / parts + (i < n % parts));
+  return out;
+}
+
+Value declare(std::vector<Stmt>& body, const std::string& name, const Value& value) {
+  const VarRef v = make_var(name, value.type());
+  body.push_back(make_stmt<DeclVar>({}, v, value.expr()));
+  return Value(Expr(v));
+}
+
+Value pointer_to(const VarRef& tensor) {
+  return Value(make_address(tensor, std::vector<Expr>(shape_of(tensor).size(), index(0))));
+}
+
+Value least(const Value& a, const Value& b) { return Value(make_binary(BinaryOp::min, a.expr(), b.expr())); }
+
+Value scratch_floats(int slot, const Value& count) {
+  return Value(make_prim("scratch", {make_int(slot, Type(i32)), (count * number(4)).expr()}, Type::pointer(Type(f32))));
+}
+
+Stmt call(const std::string& function, const std::vector<Value>& args) {
+  std::vector<Expr> list;
+  for (const Value& a : args) list.push_back(a.expr());
+  return make_stmt<Evaluate>({}, make_call(function, std::move(list), Type()));
+}
+
+std::vector<Value> parameter_values(const FusedTask& fused) {
+  std::vector<Value> out;
+  for (const VarRef& v : fused.parameters()) out.emplace_back(Expr(v));
+  return out;
+}
+
+bool constant_shape(const VarRef& tensor, size_t from) {
+  const std::vector<Expr>& shape = shape_of(tensor);
+  for (size_t d = from; d < shape.size(); d++)
+    if (!is_const_int(shape[d])) return false;
+  return true;
+}
+
+int64_t extent_of(const VarRef& tensor, size_t d) {
+  int64_t n = 0;
+  HIDET_CHECK(is_const_int(shape_of(tensor).at(d), &n), "extent ", d, " of '", tensor->name, "' is not constant");
+  return n;
+}
+
+namespace {
+Stmt in_chunks(int64_t count, int lanes, const std::function<Stmt(const Value& at, int width)>& body) {
+  std::vector<Stmt> out;
+  const int64_t whole = count / lanes * lanes;
+  if (whole == lanes) out.push_back(body(number(0), lanes));
+  if (whole > lanes) out.push_back(loop_from("j", index(0), index(whole), lanes, [&](const Value& j) { return body(j, lanes); }));
+  int64_t at = whole;
+  for (int width = lanes / 2; width >= 1; width /= 2)
+    if (count - at >= width) {
+      out.push_back(body(number(at), width));
+      at += width;
+    }
+  return make_seq(std::move(out));
+}
+}  // namespace
+
+Stmt copy_values(const Value& to, const Value& from, int64_t count, int lanes) {
+  return in_chunks(count, lanes, [&](const Value& at, int width) -> Stmt {
+    return make_stmt<Store>({}, to.expr(), at.expr(), make_load(from.expr(), at.expr(), width));
+  });
+}
+
+Stmt zero_values(const Value& to, int64_t count, int lanes) {
+  return in_chunks(count, lanes, [&](const Value& at, int width) -> Stmt {
+    return make_stmt<Store>({}, to.expr(), at.expr(), make_cast(make_const(0, f32), Type::vector(f32, width)));
+  });
+}
+
+std::vector<Stmt> store_lanes(const Expr& v, int64_t count, const std::function<Stmt(const Value&, const Value&)>& store) {
+  std::vector<Stmt> out;
+  const int lanes = v->type.lanes();
+  int64_t at = 0;
+  for (int width = lanes; width >= 1; width /= 2) {
+    if (count - at < width) continue;
+    if (width == 1) {
+      out.push_back(store(number(at), Value(make_lane(v, make_int(at, Type(i32))))));
+    } else {
+      out.push_back(loop("lane", index(width), LoopKind::vectorize, [&](const Value& lane) {
+        const Value l = at ? lane + number(at) : lane;
+        return store(l, Value(make_lane(v, l.expr())));
+      }));
+    }
+    at += width;
+  }
+  return out;
+}
+
+namespace {
+class TileWriter {
+ public:
+  explicit TileWriter(const TileKernel& t) : t_(t), vectors_((t.columns + t.shape.lanes - 1) / t.shape.lanes) {}
+
+  Stmt run() {
+    const Type vector = Type::vector(f32, t_.shape.lanes);
+    std::vector<Stmt> body;
+    for (size_t i = 0; i < t_.row_offset.size(); i++)
+      for (int64_t j = 0; j < vectors_; j++) {
+        acc_.push_back(make_var("c" + std::to_string(i) + "_" + std::to_string(j), vector, true));
+        body.push_back(make_stmt<DeclVar>({}, acc_.back(), make_cast(make_const(0, f32), vector)));
+      }
+    body.push_back(tap(0, number(0), number(0)));
+    for (size_t i = 0; i < t_.row_offset.size(); i++)
+      for (int64_t j = 0; j < vectors_; j++) {
+        const int64_t first = j * t_.shape.lanes;
+        for (Stmt& s : store_lanes(accumulator(i, j), std::min<int64_t>(t_.columns - first, t_.shape.lanes), [&](const Value& lane, const Value& value) {
+               return t_.store(static_cast<int64_t>(i), first ? lane + number(first) : lane, value);
+             }))
+          body.push_back(std::move(s));
+      }
+    return make_seq(std::move(body));
+  }
+
+ private:
+  const VarRef& accumulator(size_t i, int64_t j) const { return acc_[i * vectors_ + j]; }
+
+  /// Loop number d of the taps; `a` and `b`: elements so far (b in rows of a panel).
+  Stmt tap(size_t d, const Value& a, const Value& b) {
+    if (d == t_.taps.size()) return run_of_k(a, b);
+    int64_t inner = t_.run;
+    for (size_t e = d + 1; e < t_.taps.size(); e++) inner *= t_.taps[e].first;
+    return loop("tap", index(t_.taps[d].first), LoopKind::serial, [&](const Value& v) {
+      return tap(d + 1, a + v * number(t_.taps[d].second), b + v * number(inner));
+    });
+  }
+
+  Stmt run_of_k(const Value& a, const Value& b) {
+    std::vector<Stmt> body;
+    const Value pa = declare(body, "row", t_.a + a), pb = declare(body, "panel", t_.b + b * number(kPanelColumns));
+    const int64_t step = t_.run % t_.shape.k_step == 0 ? t_.shape.k_step : 1;
+    body.push_back(loop_from("k", index(0), index(t_.run), step, [&](const Value& k) {
+      std::vector<Stmt> steps;
+      for (int64_t u = 0; u < step; u++) multiply(steps, pa, pb, u ? k + number(u) : k);
+      return make_seq(std::move(steps));
+    }));
+    return make_seq(std::move(body));
+  }
+
+  void multiply(std::vector<Stmt>& out, const Value& a, const Value& b, const Value& k) {
+    const int lanes = t_.shape.lanes;
+    std::vector<Value> w;
+    for (int64_t j = 0; j < vectors_; j++) {
+      const int64_t column = j * lanes, at = column / kPanelColumns * t_.panel_stride + column % kPanelColumns;
+      w.push_back(declare(out, "w", Value(make_load(b.expr(), (k * number(kPanelColumns) + number(at)).expr(), lanes))));
+    }
+    for (size_t i = 0; i < t_.row_offset.size(); i++) {
+      const Expr x = make_load(a.expr(), (k + number(t_.row_offset[i])).expr());
+      const Value splat = declare(out, "x", Value(make_broadcast(x, lanes)));
+      for (int64_t j = 0; j < vectors_; j++)
+        out.push_back(make_stmt<Assign>({}, accumulator(i, j), call_math("fma", {splat.expr(), w[j].expr(), accumulator(i, j)})));
+    }
+  }
+
+  const TileKernel& t_;
+  int64_t vectors_;
+  std::vector<VarRef> acc_;
+};
+}  // namespace
+
+Stmt tile_kernel(const TileKernel& t) { return TileWriter(t).run(); }
+
+}  // namespace hidet::graph

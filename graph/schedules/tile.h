@@ -1,0 +1,66 @@
+// tile.h - the micro kernel that matmul and convolution share: a block of rows times panels of 16 columns, all
+// accumulators in vector registers (docs/cpu_kernels.md, 2). Private to graph/schedules.
+#pragma once
+#include "schedules/nest.h"
+
+namespace hidet::graph {
+
+/// Columns of a weight panel, at every CPU level.
+constexpr int64_t kPanelColumns = 16;
+
+/// The register tile of a CPU level.
+struct TileShape {
+  int lanes;    ///< of a vector
+  int rows;     ///< most rows
+  int panels;   ///< panels of a full column block
+  int k_step;   ///< copies of the innermost body
+  int64_t columns() const { return panels * kPanelColumns; }
+};
+TileShape tile_shape(const CpuTargetInfo& target);
+
+/// `n` split into ceil(n / most) parts that differ by at most one, larger ones first.
+std::vector<int64_t> split_evenly(int64_t n, int64_t most);
+
+/// One instance of the micro kernel.
+struct TileKernel {
+  TileShape shape;
+  int64_t columns = 0;               ///< valid columns, at most shape.columns()
+  std::vector<int64_t> row_offset;   ///< elements from `a` to each row
+  ir::Value a, b;                    ///< f32 pointers: first row; first panel
+  int64_t panel_stride = 0;          ///< elements from a panel to the next: 16 K
+  /// Loops around the contiguous run of K: extent, and elements of `a` from one step to the next.
+  std::vector<std::pair<int64_t, int64_t>> taps;
+  int64_t run = 0;                   ///< length of a run
+  /// The statement that stores `value` at row `i`, column `c` of the tile (c is scalar, may hold a lane index).
+  std::function<ir::Stmt(int64_t i, const ir::Value& c, const ir::Value& value)> store;
+};
+ir::Stmt tile_kernel(const TileKernel& t);
+
+/// store(j + lane) for j from `begin` on, `count` values of the vector `v` from its first lane on, in vectors.
+std::vector<ir::Stmt> store_lanes(const ir::Expr& v, int64_t count, const std::function<ir::Stmt(const ir::Value& lane, const ir::Value& value)>& store);
+
+/// to[0, count) = from[0, count), count known: whole vectors, then single values.
+ir::Stmt copy_values(const ir::Value& to, const ir::Value& from, int64_t count, int lanes);
+/// to[0, count) = 0.
+ir::Stmt zero_values(const ir::Value& to, int64_t count, int lanes);
+
+// --- small pieces
+inline ir::Value number(int64_t v) { return ir::Value(index(v)); }
+/// Declares an immutable variable in `body` and returns it.
+ir::Value declare(std::vector<ir::Stmt>& body, const std::string& name, const ir::Value& value);
+/// Pointer to element `offset` behind a tensor's first element.
+ir::Value pointer_to(const ir::VarRef& tensor);
+/// The least of two.
+ir::Value least(const ir::Value& a, const ir::Value& b);
+/// This thread's scratch memory as an f32 pointer.
+ir::Value scratch_floats(int slot, const ir::Value& count);
+/// A call of a module function as a statement.
+ir::Stmt call(const std::string& function, const std::vector<ir::Value>& args);
+/// The kernel parameters of `fused`, as call arguments.
+std::vector<ir::Value> parameter_values(const FusedTask& fused);
+/// All extents of a tensor from dimension `from` on are constants.
+bool constant_shape(const ir::VarRef& tensor, size_t from);
+/// A constant extent.
+int64_t extent_of(const ir::VarRef& tensor, size_t d);
+
+}  // namespace hidet::graph
