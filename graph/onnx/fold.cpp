@@ -401,8 +401,8 @@ const std::unordered_map<std::string_view, Elementwise>& scalar_table() {
       {"Mul", {mul, false}},
       {"Div", {div, false}},
       {"Mod", {mod, false}},
-      {"Min", {fold_all<min_dim>, false}},
-      {"Max", {fold_all<max_dim>, false}},
+      {"Min", {fold_all<hidet::min>, false}},
+      {"Max", {fold_all<hidet::max>, false}},
       {"Sum", {sum, false}},
       {"Neg", {neg, false}},
       {"Abs", {absolute, false}},
@@ -435,8 +435,8 @@ const std::unordered_map<std::string_view, Result (*)(const NodeCall&)>& tensor_
       {"Range", fold_range},
       {"ReduceProd", fold_reduce<mul>},
       {"ReduceSum", fold_reduce<add>},
-      {"ReduceMin", fold_reduce<fold_all<min_dim>>},
-      {"ReduceMax", fold_reduce<fold_all<max_dim>>},
+      {"ReduceMin", fold_reduce<fold_all<hidet::min>>},
+      {"ReduceMax", fold_reduce<fold_all<hidet::max>>},
   };
   return table;
 }

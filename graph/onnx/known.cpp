@@ -30,18 +30,6 @@ std::vector<int64_t> ints_of(const std::vector<DimExpr>& shape) {
   return out;
 }
 
-DimExpr min_dim(const DimExpr& a, const DimExpr& b) {
-  if ((a - b).never_negative()) return b;
-  if ((b - a).never_negative()) return a;
-  return min(a, b);
-}
-
-DimExpr max_dim(const DimExpr& a, const DimExpr& b) {
-  if ((a - b).never_negative()) return a;
-  if ((b - a).never_negative()) return b;
-  return max(a, b);
-}
-
 DimExpr divide_exactly(const std::vector<DimExpr>& numerator,
                        const std::vector<DimExpr>& denominator) {
   const auto factors = [](const std::vector<DimExpr>& list) {

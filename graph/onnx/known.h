@@ -33,10 +33,6 @@ std::vector<int64_t> ints_of(const std::vector<DimExpr>& shape);
 DimExpr divide_exactly(const std::vector<DimExpr>& numerator,
                        const std::vector<DimExpr>& denominator);
 
-/// The least and the larger of two, folded where their difference is a number.
-DimExpr min_dim(const DimExpr& a, const DimExpr& b);
-DimExpr max_dim(const DimExpr& a, const DimExpr& b);
-
 /// Wraps a constant to the range of `dtype`, as a cast does.
 int64_t wrap_to(int64_t value, DType dtype);
 

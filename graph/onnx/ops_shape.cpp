@@ -243,7 +243,7 @@ Outputs range(const NodeCall& call) {
   const int64_t delta = call.ints_input(2, "delta").at(0);
   if (delta == 0) call.fail("a delta of 0");
   const DimExpr distance = delta > 0 ? limit - start : start - limit;
-  const DimExpr count = max_dim(ceildiv(distance, delta > 0 ? delta : -delta), 0);
+  const DimExpr count = max(ceildiv(distance, delta > 0 ? delta : -delta), 0);
   return {ops::range(start, count, delta, dtype, call.context().device)};
 }
 
