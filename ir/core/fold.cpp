@@ -1,5 +1,5 @@
 // fold.cpp - exact evaluation of operators on constants (see fold.h).
-#include "core/fold.h"
+#include <hidet/ir/fold.h>
 
 #include <hidet/runtime/error.h>
 

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "core/fold.h"
+#include <hidet/ir/fold.h>
 
 namespace hidet::ir {
 namespace {

@@ -1,6 +1,6 @@
 // fold.h - exact evaluation of operators on constants, with the meaning that design says: integers
-// wrap, division truncates, x/0 and x%0 are 0, float -> int saturates, NaN gives 0. The interpreter and
-// the folder share it. Private to ir/ and to the simulator.
+// wrap, division truncates, x/0 and x%0 are 0, float -> int saturates, NaN gives 0. The folder,
+// the reference interpreter and the simulator share it. Threading: pure functions; thread-safe.
 #pragma once
 #include <hidet/ir/expr.h>
 
