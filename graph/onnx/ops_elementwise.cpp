@@ -55,14 +55,18 @@ Outputs power(const NodeCall& call) {
   return {ops::pow(base, ops::cast(exponent, base.dtype()))};
 }
 
+// The smallest types are for storage: rounding to them is not part of the graph library.
+Tensor cast_to(const NodeCall& call, DType to) {
+  if (to.bits() < 8 || (to.is_float() && to.bits() < 16))
+    call.unsupported("conversion to ", to.name());
+  return ops::cast(call.input(0), to);
+}
 Outputs cast(const NodeCall& call) {
-  const DType to = dtype_of_onnx(static_cast<int32_t>(call.attr_int("to", 0)),
-                                 call.context().file.name(), call.describe() + ": attribute 'to'");
-  return {ops::cast(call.input(0), to)};
+  return {cast_to(
+      call, dtype_of_onnx(static_cast<int32_t>(call.attr_int("to", 0)), call.context().file.name(),
+                          call.describe() + ": attribute 'to'"))};
 }
-Outputs cast_like(const NodeCall& call) {
-  return {ops::cast(call.input(0), call.input(1).dtype())};
-}
+Outputs cast_like(const NodeCall& call) { return {cast_to(call, call.dtype(1))}; }
 
 // Each bound may be left out; one that is computed at run time stays a tensor. The order makes the
 // upper bound win where the two cross.
