@@ -59,7 +59,7 @@ Outputs power(const NodeCall& call) {
 Tensor cast_to(const NodeCall& call, DType to) {
   if (to.bits() < 8 || (to.is_float() && to.bits() < 16))
     call.unsupported("conversion to ", to.name());
-  return ops::cast(call.input(0), to);
+  return call.dtype(0) == to ? call.input(0) : ops::cast(call.input(0), to);
 }
 Outputs cast(const NodeCall& call) {
   return {cast_to(

@@ -42,7 +42,7 @@ Outputs reshape(const NodeCall& call) {
   const DimExpr before = product(from), after = product(to);
   if (before.is_const() && after.is_const() && !(before == after))
     call.fail("cannot reshape ", shape_text(from), " to ", shape_text(to));
-  return {ops::reshape(x, to)};
+  return {to == from ? x : ops::reshape(x, to)};
 }
 
 Outputs flatten(const NodeCall& call) {
@@ -181,8 +181,15 @@ Outputs gather_elements(const NodeCall& call) {
                                call.axis(call.attr_int("axis", 0), call.rank(0)))};
 }
 
+// Exporters write expands that change nothing; they leave no operator.
 Outputs expand(const NodeCall& call) {
-  return {ops::expand(call.input(0), call.dims_input(1, "the target shape"))};
+  const Dims from = call.shape(0), to = call.dims_input(1, "the target shape");
+  bool same = to.size() <= from.size();
+  for (size_t i = 0; same && i < to.size(); i++) {
+    const DimExpr& have = from[from.size() - 1 - i];
+    same = broadcast(have, to[to.size() - 1 - i]) == have;
+  }
+  return {same ? call.input(0) : ops::expand(call.input(0), to)};
 }
 
 Outputs tile(const NodeCall& call) {
