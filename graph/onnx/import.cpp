@@ -35,16 +35,19 @@ bool only_scalars(const std::vector<Value*>& inputs) {
 }  // namespace
 
 Importer::Importer(const ModelProto& model, ModelFile& file, Device device,
-                   std::map<std::string, std::vector<DimExpr>> shapes)
+                   std::map<std::string, std::vector<DimExpr>> shapes,
+                   const std::map<std::string, Tensor>& values)
     : model_(model),
       graph_(model.graph),
       file_(file),
       context_{file, device, checked_opset(model, file.name())},
-      shapes_(std::move(shapes)) {}
+      shapes_(std::move(shapes)),
+      given_(values) {}
 
 void Importer::run() {
   const std::vector<size_t> order = execution_order(graph_, file_.name());
   add_initializers();
+  fix_inputs(given_);
   add_inputs();
   const std::vector<bool> needed = needed_nodes();
   for (size_t i : order)
@@ -59,6 +62,24 @@ void Importer::add_initializers() {
     Value value = to_value(load_values(tensor, file_, what));
     weight_names_.emplace(value.tensor->id(), tensor.name);
     values_[tensor.name] = std::move(value);
+  }
+}
+
+// A fixed input is a constant like an initializer.
+void Importer::fix_inputs(const std::map<std::string, Tensor>& values) {
+  for (const auto& [name, tensor] : values) {
+    const auto same = [&, n = name](const ValueInfoProto& input) { return input.name == n; };
+    const auto input = std::find_if(graph_.inputs.begin(), graph_.inputs.end(), same);
+    HIDET_REQUIRE(input != graph_.inputs.end(), ErrorCode::usage, file_.name(),
+                  "a value is given for ", quote_name(name), ", which is no input of the model");
+    const std::string what = "input " + quote_name(name);
+    const DType dtype = dtype_of_onnx(input->elem_type, file_.name(), what);
+    HIDET_REQUIRE(tensor.dtype() == dtype, ErrorCode::usage, file_.name(), "the value given for ",
+                  what, " is ", tensor.describe(), ", expected ", dtype.name());
+    const Tensor own = tensor.to(Device()).clone();
+    weight_names_.emplace(own.id(), name);
+    values_[name] = to_value(
+        {own.dtype(), own.shape(), own.num_elements(), own.data(), std::make_shared<Tensor>(own)});
   }
 }
 

@@ -23,14 +23,15 @@ struct Problems {
 bool is_supported(const NodeProto& node, int64_t opset);
 
 /// The opsets whose operators are known.
-inline constexpr int64_t kMinOpset = 9, kMaxOpset = 26;
+inline constexpr int64_t kMinOpset = 1, kMaxOpset = 26;
 /// Throws Error(unsupported) for an opset that is not.
 int64_t checked_opset(const ModelProto& model, const std::string& file);
 
 class Importer {
  public:
   Importer(const ModelProto& model, ModelFile& file, Device device,
-           std::map<std::string, std::vector<DimExpr>> shapes);
+           std::map<std::string, std::vector<DimExpr>> shapes,
+           const std::map<std::string, Tensor>& values);
   /// Converts all nodes that the outputs need. Throws Error(unsupported) with every problem.
   void run();
 
@@ -44,6 +45,7 @@ class Importer {
  private:
   void add_initializers();
   void add_inputs();
+  void fix_inputs(const std::map<std::string, Tensor>& values);
   Tensor make_input(const ValueInfoProto& input);
   std::vector<DimExpr> input_shape(const ValueInfoProto& input) const;
   void bind_symbols();
@@ -58,6 +60,7 @@ class Importer {
   ModelFile& file_;
   ImportContext context_;
   std::map<std::string, std::vector<DimExpr>> shapes_;
+  std::map<std::string, Tensor> given_;
   std::map<std::string, DimExpr, std::less<>> symbols_;  ///< sizes given for the file's symbols
   std::unordered_map<std::string, Value> values_;        ///< empty: behind an unsupported operator
   std::vector<Tensor> inputs_, outputs_;

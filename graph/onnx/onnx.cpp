@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "onnx/fold.h"
 #include "onnx/import.h"
@@ -80,7 +81,7 @@ using namespace graph::onnx;
 FlowGraph from_onnx(const std::string& path, const OnnxOptions& options) {
   ModelFile file(path);
   const ModelProto model = decode_model(file.bytes(), file.name());
-  Importer importer(model, file, options.device, options.shapes);
+  Importer importer(model, file, options.device, options.shapes, options.values);
   importer.run();
   const std::string& name = file.name();
   const std::string stem = name.substr(0, std::min(name.rfind('.'), name.size()));
@@ -95,6 +96,11 @@ OnnxInfo inspect_onnx(const std::string& path) {
   out.ir_version = model.ir_version;
   out.opset = model.opset("");
   out.producer = model.producer;
+  std::unordered_set<std::string> fixed;
+  for (const TensorProto& tensor : model.graph.initializers) fixed.insert(tensor.name);
+  for (const ValueInfoProto& input : model.graph.inputs)
+    if (!fixed.count(input.name)) out.inputs.push_back(input.name);
+  for (const ValueInfoProto& output : model.graph.outputs) out.outputs.push_back(output.name);
   for (size_t i = 0; i < model.graph.nodes.size(); i++) {
     const NodeProto& node = model.graph.nodes[i];
     const std::string op = (node.domain.empty() ? "" : node.domain + ".") + node.op_type;

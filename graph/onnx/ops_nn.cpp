@@ -162,10 +162,23 @@ Outputs batch_norm(const NodeCall& call) {
                           call.attr_float("epsilon", 1e-5f))};
 }
 
+// The second and third output, mean and 1 / deviation, are rarely asked for.
 Outputs layer_norm(const NodeCall& call) {
-  return {ops::layer_norm(
-      call.input(0), call.input(1), call.has_input(2) ? call.input(2) : Tensor(),
-      call.axis(call.attr_int("axis", -1), call.rank(0)), call.attr_float("epsilon", 1e-5f))};
+  const int64_t axis = call.axis(call.attr_int("axis", -1), call.rank(0));
+  const double epsilon = call.attr_float("epsilon", 1e-5f);
+  const Tensor& x = call.input(0);
+  const Tensor bias = call.has_input(2) ? call.input(2) : Tensor();
+  Outputs out{ops::layer_norm(x, call.input(1), bias, axis, epsilon)};
+  if (call.output_count() == 1) return out;
+  Ints axes(call.rank(0) - axis);
+  std::iota(axes.begin(), axes.end(), axis);
+  const Tensor wide = x.dtype().bits() < 32 ? ops::cast(x, f32) : x;
+  const Tensor mean = ops::reduce_mean(wide, axes, true);
+  const Tensor centred = ops::sub(wide, mean);
+  const Tensor variance = ops::reduce_mean(ops::mul(centred, centred), axes, true);
+  out.push_back(mean);
+  out.push_back(ops::rsqrt(ops::add(variance, ops::scalar_like(variance, epsilon))));
+  return out;
 }
 
 Outputs softmax(const NodeCall& call) {
@@ -177,7 +190,7 @@ Outputs log_softmax(const NodeCall& call) {
 
 constexpr auto kAny = kAnyOpset;
 const std::array kRows = std::to_array<Converter>({
-    {"AveragePool", 7, kAny, average_pool},
+    {"AveragePool", 1, kAny, average_pool},
     {"BatchNormalization", 9, kAny, batch_norm},
     {"Conv", 1, kAny, conv},
     {"Gemm", 7, kAny, gemm},
@@ -186,7 +199,7 @@ const std::array kRows = std::to_array<Converter>({
     {"LayerNormalization", 17, kAny, layer_norm},
     {"LogSoftmax", 13, kAny, log_softmax},
     {"MatMul", 1, kAny, matmul},
-    {"MaxPool", 8, kAny, max_pool},
+    {"MaxPool", 1, kAny, max_pool},
     {"Softmax", 13, kAny, softmax},
 });
 

@@ -82,6 +82,9 @@ struct OnnxOptions {
   Device device = {};
   /// Sizes for some inputs: name -> shape (numbers or symbols).
   std::map<std::string, std::vector<DimExpr>> shapes = {};
+  /// Fixed values for some inputs, which then are no inputs any more: a target shape, axes, a mode. Lets a model
+  /// be imported whose shapes depend on such an input.
+  std::map<std::string, Tensor> values = {};
 };
 /// Imports an ONNX file (opset 13 to 20). Throws Error(bad_file) for what cannot be read, and Error(unsupported)
 /// that lists every unsupported operator with its nodes.

@@ -14,6 +14,7 @@ struct OnnxInfo {
   int64_t ir_version = 0;
   int64_t opset = 0;
   std::string producer;
+  std::vector<std::string> inputs, outputs;  ///< names; without inputs that have an initializer
   std::map<std::string, int64_t> operators;                     ///< type -> how many
   std::map<std::string, std::vector<std::string>> unsupported;  ///< type -> its nodes
 };
