@@ -76,10 +76,20 @@ Outputs arg(const NodeCall& call) {
             call.attr_int("keepdims", 1) != 0, call.attr_int("select_last_index", 0) != 0)};
 }
 
+Outputs cumsum(const NodeCall& call) {
+  const std::vector<int64_t> axis = call.ints_input(1, "axis");
+  if (axis.size() != 1) call.fail("has ", axis.size(), " axes, expected 1");
+  return graph::apply("cumsum", {call.input(0)},
+                      {{"axis", call.axis(axis[0], call.rank(0))},
+                       {"exclusive", call.attr_int("exclusive", 0)},
+                       {"reverse", call.attr_int("reverse", 0)}});
+}
+
 constexpr auto kAny = kAnyOpset;
 const std::array kRows = std::to_array<Converter>({
     {"ArgMax", 1, kAny, arg<ops::argmax>},
     {"ArgMin", 1, kAny, arg<ops::argmin>},
+    {"CumSum", 11, kAny, cumsum},
     {"ReduceL1", 1, kAny, l1},
     {"ReduceL2", 1, kAny, l2},
     {"ReduceLogSum", 1, kAny, log_sum},
