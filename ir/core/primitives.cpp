@@ -44,6 +44,8 @@ const std::vector<Primitive> kTable = {
     {"isnan", 1, T::any, R::boolean, "@", "isnan($0)", 0, true, true, false, "is NaN"},
     {"isinf", 1, T::any, R::boolean, "@", "isinf($0)", 0, true, true, false, "is +inf or -inf"},
     {"fma", 3, T::any, R::same, "@", "fma$s($0, $1, $2)", 0, true, true, false, "a * b + c with one rounding"},
+    // --- output; $0 is the format, the rest are promoted as C's variable arguments are
+    {"printf", -1, T::any, R::none, "@", "@", 0, false, false, false, "prints"},
     // --- CUDA: indices
     {"thread_idx_x", 0, T::cuda, R::i32, nullptr, "((int)threadIdx.x)", 0, true, false, false, "thread index in the block"},
     {"thread_idx_y", 0, T::cuda, R::i32, nullptr, "((int)threadIdx.y)", 0, true, false, false, "thread index in the block"},
