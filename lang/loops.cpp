@@ -58,11 +58,9 @@ void prepare(FunctionRecorder& r, LoopSpec& s, size_t i) {
 
 std::vector<VarRef> counted_vars(FunctionRecorder& r, LoopSpec& s) {
   std::vector<VarRef> vars;
-  const std::string name = r.next_loop_name();
   for (size_t i = 0; i < s.end.size(); i++) {
     prepare(r, s, i);
-    const std::string suffix = i == 0 ? "" : std::to_string(i);
-    vars.push_back(ir::make_var(name + suffix, s.end[i].type(), false, s.loc));
+    vars.push_back(ir::make_var(r.loop_name(i), s.end[i].type(), false, s.loc));
   }
   return vars;
 }
@@ -78,9 +76,8 @@ std::vector<VarRef> mapped_vars(FunctionRecorder& r, LoopSpec& s) {
   }
   s.worker = frozen(r, s.worker, s.loc);
   std::vector<VarRef> vars;
-  const std::string name = r.next_loop_name();
   for (int i = 0; i < rank; i++)
-    vars.push_back(ir::make_var(name + (i ? std::to_string(i) : ""), s.worker.type(), false, s.loc));
+    vars.push_back(ir::make_var(r.loop_name(static_cast<size_t>(i)), s.worker.type(), false, s.loc));
   return vars;
 }
 

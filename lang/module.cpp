@@ -235,6 +235,8 @@ ir::Module ScriptModule::module() const {
 
 std::string ScriptModule::ir() const { return ir::print(module()); }
 
+CompiledModule ScriptModule::build(const BuildOptions& options) const { return build_module(module(), options); }
+
 std::string ScriptModule::lowered(const std::string& target) const {
   struct Row {
     const char* name;

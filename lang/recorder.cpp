@@ -295,9 +295,9 @@ void FunctionRecorder::check_jump(bool is_break, SourceLoc at) {
   HIDET_REQUIRE(fine, ErrorCode::usage, at.text(), what, " cannot be used in ", loop, at_text(frame->loc));
 }
 
-std::string FunctionRecorder::next_loop_name() const {
+std::string FunctionRecorder::loop_name(size_t more) const {
   static const char* const names[] = {"i", "j", "k", "l", "m", "n"};
-  size_t loops = 0;
+  size_t loops = more;
   for (const Frame& f : frames_) loops += is_loop(f.kind) ? 1 : 0;
   return names[std::min<size_t>(loops, 5)];
 }

@@ -129,7 +129,8 @@ class FunctionRecorder final : public ir::Recorder {
   ir::Function& function() { return function_; }
   ModuleState& module() { return *module_; }
   const std::shared_ptr<ModuleState>& module_ref() const { return module_; }
-  std::string next_loop_name() const;
+  /// "i", "j" ... by depth; `more` for further variables of one nest.
+  std::string loop_name(size_t more) const;
   bool is_cuda() const { return ir::is_cuda(function_.kind); }
   void note_effect() { effects_ = true; }
   bool is_param(const Node* node) const;

@@ -4,6 +4,7 @@
 //   hidet::CompiledModule built = m.build();
 // Threading: one thread at a time.
 #pragma once
+#include <hidet/lang/build.h>
 #include <hidet/lang/types.h>
 
 #include <functional>
@@ -94,6 +95,8 @@ class ScriptModule {
   std::string ir() const;
   /// The text form after the passes of "cpu", "cuda" or "sim".
   std::string lowered(const std::string& target) const;
+  /// Compiles and loads the module.
+  CompiledModule build(const BuildOptions& options = {}) const;
 
  private:
   std::shared_ptr<detail::ModuleState> state_;

@@ -1,0 +1,33 @@
+// build.h - from an IR module to loaded code.
+// Threading: thread-safe.
+#pragma once
+#include <hidet/ir/stmt.h>
+#include <hidet/runtime/compiled_module.h>
+
+#include <string>
+#include <vector>
+
+namespace hidet::lang {
+
+/// How a module is compiled.
+struct BuildOptions {
+  /// The GPU target of CUDA functions ("sm_90a", "ptx"); empty: this machine's GPU, or the usual targets where
+  /// there is none.
+  std::string cuda_arch = {};
+  std::string cuda_compiler = {};     ///< "nvrtc", "nvcc"; empty: NVRTC where it is, else nvcc
+  std::string cpu_target = "native";  ///< of CPU functions; the host side of a CUDA module is plain x86-64
+  bool fast_math = false;             ///< allow re-association, contraction, approximate functions
+  bool use_cache = true;              ///< look in and fill the build cache
+  int jobs = 0;                       ///< compiler threads; 0: one per CPU
+};
+
+/// Verifies, lowers, emits, compiles and loads `module`; its public functions become the functions of the result.
+CompiledModule build_module(const ir::Module& module, const BuildOptions& options = {});
+
+/// What build_module loads: code, signatures and texts.
+ModuleData compile_module(const ir::Module& module, const BuildOptions& options = {});
+
+/// The public functions of a lowered module, as callers see them. A pointer that reaches a cuda_kernel is device memory.
+std::vector<FunctionInfo> public_functions(const ir::Module& module);
+
+}  // namespace hidet::lang

@@ -1,0 +1,1 @@
+#include "refusal.h"
