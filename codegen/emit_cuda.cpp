@@ -100,6 +100,7 @@ class CudaEmitter final : public Emitter {
       if (!is_cuda(f.kind)) continue;
       any = true;
       if (f.kind == FuncKind::cuda_internal) prototypes += signature(f) + ";\n";
+      dynamic_offset_ = 0;
       open(signature(f) + " {");
       if (f.body) stmt(f.body);
       close();
@@ -167,7 +168,10 @@ class CudaEmitter final : public Emitter {
     const std::string t = type(Type(info.dtype)), &name = names_.of(*d.var);
     if (info.scope == Scope::dynamic_shared) {
       line("extern __shared__ __align__(128) unsigned char hidet_dynamic_shared[];");
-      return line(t + "* " + name + " = (" + t + "*)hidet_dynamic_shared;");
+      // One behind the other, each aligned to 128 bytes.
+      line(t + "* " + name + " = (" + t + "*)(hidet_dynamic_shared + " + std::to_string(dynamic_offset_) + ");");
+      dynamic_offset_ += (info.dtype.bytes_of(n) + 127) / 128 * 128;
+      return;
     }
     HIDET_REQUIRE(fixed, ErrorCode::usage, d.loc.text(), "the tensor '", d.var->name, "' in ", scope_name(info.scope), " memory needs a constant shape");
     const std::string align = info.scope == Scope::shared ? "__shared__ __align__(128) " : "";
@@ -346,6 +350,7 @@ class CudaEmitter final : public Emitter {
   std::string lane_functions_;
   std::map<std::string, std::string> lane_names_;
   int lane_count_ = 0, asserts_ = 0;
+  int64_t dynamic_offset_ = 0;  ///< bytes of dynamic shared memory that the function has declared
   bool halves_ = false, vectors_ = false;
 };
 

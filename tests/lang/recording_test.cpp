@@ -64,13 +64,13 @@ TEST(Recording, LiteralsTakeTheOtherType) {
               (void)let("f", f16, 1);
               (void)let("g", int64_t(1) << 40);
             }),
-            "let a: f16 = h * 2.0\n"
+            "let a: f16 = h * 2.0:f16\n"
             "let b: f32 = 1.0 - x[0]\n"
-            "let c: i64 = l + 1\n"
+            "let c: i64 = l + 1:i64\n"
             "let d: f32 = 1.5\n"
-            "let e: f64 = 1.5\n"
-            "let f: f16 = 1.0\n"
-            "let g: i64 = 1099511627776\n");
+            "let e: f64 = 1.5:f64\n"
+            "let f: f16 = 1.0:f16\n"
+            "let g: i64 = 1099511627776:i64\n");
 }
 
 TEST(Recording, Loops) {
@@ -87,7 +87,7 @@ TEST(Recording, Loops) {
             "for i: i32 in range(0, n, 1) {\n"
             "  x[i] = cast(i, f32)\n"
             "}\n"
-            "for i_1: i64 in range(1, cast(n, i64), 2) {\n"
+            "for i_1: i64 in range(1:i64, cast(n, i64), 2:i64) {\n"
             "  x[i_1] = x[i_1] + 1.0\n"
             "}\n"
             "for i_2: i32 in range(0, n, 1) {\n"

@@ -1,1 +1,0 @@
-#include "refusal.h"
