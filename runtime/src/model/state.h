@@ -1,0 +1,103 @@
+// state.h - what a CompiledModel holds: the data, the chosen program's code, compiled formulas, weights.
+// Threading: made once, then read only, but for the weights (published as a whole) and the limits (atomic).
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "hidet/runtime/compiled_model.h"
+#include "hidet/runtime/model_data.h"
+#include "src/compiled/code.h"
+
+namespace hidet::runtime {
+
+/// The weights of one model at one time; runs hold on to it.
+struct Weights {
+  std::vector<Tensor> sources;   // of the user; empty tensors where a file has none
+  std::vector<Tensor> placed;    // in the order of ProgramData::stored, on the program's device
+  std::vector<void*> pointers;   // their addresses
+  bool ready = false;            // false: set_weights must come first
+};
+
+/// How one dim of an input is checked.
+struct DimCheck {
+  enum class Kind : uint8_t { constant, bind, same, formula } kind;
+  int symbol = -1;       // bind, same
+  int64_t value = 0;     // constant
+  DimProgram program = {};  // formula: when all symbols are known
+};
+struct InputCheck {
+  TensorSignature signature;
+  std::vector<DimCheck> dims;
+};
+
+/// Where an output comes from.
+struct OutputPlan {
+  enum class From : uint8_t { code, input, weight, output, shared } from = From::code;
+  int index = 0;                 // of the input, weight or output
+  TensorSignature signature;
+  std::vector<DimProgram> dims;
+};
+
+using GraphLaunch = int32_t (*)(hidet_ctx*, const int64_t*, void* const*, void* const*, void* const*, void*);
+using GraphInit = int32_t (*)(hidet_ctx*, void* const*, void* const*, void*);
+using GraphWorkspace = int64_t (*)(const int64_t*, int32_t);
+
+/// Throws Error(bad_file) at `where` unless every id, index and count of the data fits.
+void check_model_data(const ModelData& data, const std::string& where);
+
+/// Which program runs here, from targets alone.
+struct Choice {
+  int program = -1;
+  Device device = {DeviceKind::cuda, 0};  // the GPU, for GPU programs
+  LoadVerdict verdict;
+};
+Choice choose_program(const ModelData& data, const LoadOptions& options);
+
+/// Loaded program and everything derived from it.
+struct ModelState {
+  ModelState(ModelData model, const Choice& choice);
+  const ProgramData& program() const { return data.programs[chosen]; }
+
+  const ModelData data;
+  const int chosen;
+  Device device;
+  std::unique_ptr<LoadedCode> code;
+  GraphLaunch launch;
+  GraphWorkspace workspace_bytes;
+  std::vector<std::string> symbol_names;
+  std::vector<InputCheck> inputs;
+  std::vector<TensorSignature> input_signatures, output_signatures;
+  std::vector<OutputPlan> outputs;
+  std::vector<std::vector<Thunk>> thunks;   // by kernel and candidate
+  std::atomic<std::shared_ptr<const Weights>> weights;
+  std::atomic<int64_t> limit_cpu{0}, limit_cuda{0};
+};
+
+/// Symbols solved and inputs checked; throws Error(usage) that names the input.
+void solve_inputs(const ModelState& state, const std::vector<Tensor>& inputs, int64_t* symbols);
+/// Shape of output i.
+Shape output_shape(const OutputPlan& plan, const int64_t* symbols);
+/// Throws Error(memory) where a limit would be passed.
+void check_limits(const ModelState& state, const int64_t* symbols);
+MemoryNeed memory_need(const ModelState& state, const SymbolMap& dims);
+/// Weights that runs may use; throws Error(usage) that says set_weights.
+std::shared_ptr<const Weights> ready_weights(const ModelState& state);
+/// Runs init where it is needed and places the results; `sources` may hold empty tensors.
+std::shared_ptr<const Weights> make_weights(const ModelState& state, std::vector<Tensor> sources, bool use_stored_data);
+/// Contents of every stored weight of the model, on the CPU, as far as programs that run here make them.
+std::vector<Tensor> all_stored(const ModelState& state);
+
+std::vector<Tensor> run_code(const ModelState& state, const std::vector<Tensor>& inputs, CUstream_st* stream);
+std::vector<Tensor> run_interpreted(const ModelState& state, const std::vector<Tensor>& inputs, const InstructionHook& hook,
+                                    Profile* profile);
+
+}  // namespace hidet::runtime
+
+namespace hidet {
+struct CompiledModel::State : runtime::ModelState {
+  using ModelState::ModelState;
+};
+}  // namespace hidet
