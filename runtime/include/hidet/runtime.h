@@ -1,5 +1,8 @@
 // runtime.h - the runtime's public API in one header: what a program needs that loads and runs models.
 #pragma once
+#include <hidet/runtime/compiled_model.h>
+#include <hidet/runtime/compiled_module.h>
+#include <hidet/runtime/cpu_level.h>
 #include <hidet/runtime/device.h>
 #include <hidet/runtime/device_api.h>
 #include <hidet/runtime/dim_expr.h>
