@@ -181,6 +181,11 @@ Outputs gather_elements(const NodeCall& call) {
                                call.axis(call.attr_int("axis", 0), call.rank(0)))};
 }
 
+Outputs gather_nd(const NodeCall& call) {
+  return graph::apply("gather_nd", {call.input(0), call.input(1)},
+                      {{"batch_dims", call.attr_int("batch_dims", 0)}});
+}
+
 // Exporters write expands that change nothing; they leave no operator.
 Outputs expand(const NodeCall& call) {
   const Dims from = call.shape(0), to = call.dims_input(1, "the target shape");
@@ -262,6 +267,7 @@ const std::array kRows = std::to_array<Converter>({
     {"Flatten", 1, kAny, flatten},
     {"Gather", 1, kAny, gather},
     {"GatherElements", 11, kAny, gather_elements},
+    {"GatherND", 11, kAny, gather_nd},
     {"Pad", 11, kAny, pad},
     {"Range", 11, kAny, range},
     {"Reshape", 5, kAny, reshape},
