@@ -4,7 +4,9 @@
 #include <hidet/ir/stmt.h>
 #include <hidet/runtime/compiled_module.h>
 
+#include <concepts>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace hidet::lang {
@@ -29,5 +31,17 @@ ModuleData compile_module(const ir::Module& module, const BuildOptions& options 
 
 /// The public functions of a lowered module, as callers see them. A pointer that reaches a cuda_kernel is device memory.
 std::vector<FunctionInfo> public_functions(const ir::Module& module);
+
+/// An argument of a simulation. Tensors are on the CPU; their extents are what bounds are checked against.
+using SimArg = std::variant<bool, int64_t, double, Tensor>;
+inline SimArg sim_arg(bool v) { return v; }
+inline SimArg sim_arg(const Tensor& v) { return v; }
+template <std::integral T>
+SimArg sim_arg(T v) { return static_cast<int64_t>(v); }
+template <std::floating_point T>
+SimArg sim_arg(T v) { return static_cast<double>(v); }
+
+/// Runs `function` of `module` in the simulator, checked for bounds, unwritten memory, races and barriers.
+void simulate_module(const ir::Module& module, const std::string& function, const std::vector<SimArg>& args);
 
 }  // namespace hidet::lang

@@ -97,6 +97,11 @@ class ScriptModule {
   std::string lowered(const std::string& target) const;
   /// Compiles and loads the module.
   CompiledModule build(const BuildOptions& options = {}) const;
+  /// Runs a function without compiling it: CUDA kernels thread by thread on the CPU, with checks.
+  template <class... A>
+  void simulate(const std::string& function, const A&... args) const {
+    simulate_module(module(), function, {sim_arg(args)...});
+  }
 
  private:
   std::shared_ptr<detail::ModuleState> state_;
