@@ -111,7 +111,7 @@ void register_matmul(OpRegistry& ops) {
   samples.push_back({{{f32, {2, 7, 8}}, {f32, {8}}}});
   samples.push_back({{{f32, {8}}, {f32, {8}}}});
   samples.push_back({{{f32, {"n", 8}}, {f32, {8, 5}}}});
-  samples.push_back({{{f32, {"n", 3, 8}}, {f32, {2, 8, 5}}}});
+  samples.push_back({{{f32, {"n", 3, 8}}, {f32, {3, 8, 5}}}});
   samples.push_back({{{f32, {3, "n"}}, {f32, {"n", 5}}}});
   samples.push_back({{{f32, {3, 0}}, {f32, {0, 5}}}});
   samples.push_back({{{f32, {0, 3}}, {f32, {3, 5}}}});

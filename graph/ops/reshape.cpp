@@ -112,7 +112,7 @@ void register_reshape(OpRegistry& ops) {
   const auto axes = [](std::vector<int64_t> a) { return Attrs{{"axes", std::move(a)}}; };
   add(ops, "reshape", "the same elements under another shape; one size may be -1", infer_reshape,
       {{{{f32, {3, 4}}}, to({2, -1})}, {{{i64, {6}}}, to({3, 2})}, {{{boolean, {2, 3}}}, to({3, 1, 2})},
-       {{{f32, {"n", 4}}}, to({-1, 2})}, {{{f16, {"n", 4, 3}}}, to({"n", 12})}, {{{f32, {0, 3}}}, to({3, 0})},
+       {{{f32, {"n", 4}}}, to({-1, 2})}, {{{f16, {"n", 4, 3}}}, to({-1, 12})}, {{{f32, {0, 3}}}, to({3, 0})},
        {{{f32, {1}}}, to({})}});
   add(ops, "flatten", "a matrix: the dims before `axis` and those from it on", infer_flatten,
       {{{{f32, {2, 3, 4}}}, {{"axis", int64_t{1}}}}, {{{f32, {"n", 3, 4}}}, {{"axis", int64_t{2}}}}, {{{f32, {0, 3}}}, {{"axis", int64_t{0}}}}});

@@ -70,8 +70,9 @@ TEST(Graph, LongChains) {
 
 TEST(Graph, ShapesAreValues) {
   const Tensor x = symbol({"n", 4});
-  const FlowGraph graph = FlowGraph({x}, {ops::shape(x), ops::reshape(x, {-1})});
+  const FlowGraph graph = FlowGraph({x}, {ops::shape(x), ops::reshape(x, {-1}), ops::reshape(x, {2, "n", 2})});
   const std::vector<Tensor> out = graph.run({zeros({5, 4})});
+  EXPECT_EQ(out[2].shape(), (Shape{2, 5, 2}));
   EXPECT_EQ(values<int64_t>(out[0]), (std::vector<int64_t>{5, 4}));
   EXPECT_EQ(out[1].shape(), Shape{20});
 }

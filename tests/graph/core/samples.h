@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <hidet/graph/flow_graph.h>
 #include <hidet/graph/ops.h>
+#include <hidet/runtime/error.h>
 
 #include <cmath>
 
