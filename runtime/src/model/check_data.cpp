@@ -3,6 +3,7 @@
 #include <set>
 
 #include "hidet/runtime/error.h"
+#include "src/model/dispatch.h"
 #include "src/model/state.h"
 
 namespace hidet::runtime {
@@ -77,6 +78,7 @@ class Checker {
     }
     for (const Instruction& i : e.instructions) check_instruction(p, i);
     for (const KernelData& k : p.kernels) require(!k.candidates.empty(), "program ", p.target, ": kernel '", k.name, "' has no candidate");
+    (void)DispatchTable::parse(data_, p, where_);
     check_formula(p.workspace_cpu, "workspace of " + p.target);
     check_formula(p.workspace_cuda, "workspace of " + p.target);
   }

@@ -22,6 +22,7 @@ class Walk {
     check_limits(state, values.data());
     for (size_t i = 0; i < values.size(); ++i) symbols_[state.symbol_names[i]] = values[i];
     context_->stream = nullptr;
+    chosen_ = state.dispatch.nearest(values.data());
     tensors_.resize(e_.tensors.size());
     place(values.data());
   }
@@ -39,7 +40,7 @@ class Walk {
       call(instruction, kernel, in, out, name);
       if (timed && state_.device.is_cuda()) cuda_synchronize(state_.device.index());
       const double time = ms(Clock::now() - before);
-      const std::string& candidate = kernel.candidates[0].name;
+      const std::string& candidate = kernel.candidates[candidate_of(instruction)].name;
       if (hook) hook({static_cast<int>(i), name, kernel.name, candidate, in, out, time});
       if (profile) profile->operators.push_back({name, kernel.name, candidate, shapes_of(in, out), ms(before - start), time});
       for (const int id : instruction.free)
@@ -51,6 +52,7 @@ class Walk {
   }
 
  private:
+  int candidate_of(const Instruction& i) const { return chosen_ ? chosen_->candidates[i.task] : 0; }
   int root(int id) const {
     while (e_.tensors[id].alias >= 0) id = e_.tensors[id].alias;
     return id;
@@ -131,7 +133,7 @@ class Walk {
     }
     args.emplace_back();  // where a result would go
     const ScratchScope scope;
-    context_->check(state_.thunks[instruction.task][0](context_.get(), args.data()), name.c_str());
+    context_->check(state_.thunks[instruction.task][candidate_of(instruction)](context_.get(), args.data()), name.c_str());
   }
   static std::string shapes_of(const std::vector<Tensor>& in, const std::vector<Tensor>& out) {
     std::string text;
@@ -146,6 +148,7 @@ class Walk {
   const std::vector<Tensor>& inputs_;
   const std::shared_ptr<const Weights> weights_;
   const ContextPool::Use context_;
+  const DispatchTable::Row* chosen_ = nullptr;
   SymbolMap symbols_;
   std::vector<Tensor> tensors_, outputs_;
   std::vector<bool> keep_;

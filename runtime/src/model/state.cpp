@@ -91,6 +91,7 @@ ModelState::ModelState(ModelData model, const Choice& choice) : data(std::move(m
     output_signatures.push_back(plan.signature);
     outputs.push_back(std::move(plan));
   }
+  dispatch = DispatchTable::parse(data, p, "");
   for (const KernelData& k : p.kernels) {
     auto& list = thunks.emplace_back();
     for (const KernelCandidate& c : k.candidates) list.push_back(reinterpret_cast<Thunk>(code->object.need("hidet_call_" + c.function)));

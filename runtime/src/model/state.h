@@ -10,6 +10,7 @@
 #include "hidet/runtime/compiled_model.h"
 #include "hidet/runtime/model_data.h"
 #include "src/compiled/code.h"
+#include "src/model/dispatch.h"
 
 namespace hidet::runtime {
 
@@ -71,6 +72,7 @@ struct ModelState {
   std::vector<InputCheck> inputs;
   std::vector<TensorSignature> input_signatures, output_signatures;
   std::vector<OutputPlan> outputs;
+  DispatchTable dispatch;
   std::vector<std::vector<Thunk>> thunks;   // by kernel and candidate
   std::atomic<std::shared_ptr<const Weights>> weights;
   std::atomic<int64_t> limit_cpu{0}, limit_cuda{0};

@@ -235,6 +235,44 @@ TEST(ModelFile, DamageIsFound) {
   }
 }
 
+TEST(ModelFile, DispatchTableIsCheckedAndUsed) {
+  ModelData d = tiny::model();
+  d.programs[0].kernels[0].candidates.push_back({"second", "", "scale_relu"});
+  d.programs[0].dispatch_table = "device\tn\tscale_relu\ncpu\t1\t0\ncpu\t16\t1\n";
+  std::string candidate;
+  (void)CompiledModel::from_data(d).run({rows(12)}, {.hook = [&](const InstructionEvent& e) { candidate = e.candidate; }});
+  EXPECT_EQ(candidate, "second");
+  for (const char* bad : {"device\tn\n", "device\tn\tk\ncpu\t1\t2\n", "device\tn\tk\ncpu\t1\t-1\n", "device\tn\tk\ncpu\tx\t0\n"}) {
+    d.programs[0].dispatch_table = bad;
+    EXPECT_THAT(message([&] { CompiledModel::from_data(d); }), HasSubstr("dispatch_table.txt"));
+  }
+}
+
+TEST(ModelFile, UnknownFeaturesAndFormats) {
+  ModelData d = tiny::model();
+  d.required_features = {"loop"};
+  const tiny::Folder folder;
+  CompiledModel::from_data(d).save(folder / "m.hidet");
+  EXPECT_THAT(message([&] { load_model(folder / "m.hidet"); }), HasSubstr("'loop'"));
+  EXPECT_STREQ(can_load(folder / "m.hidet").text(), "no");
+  d = tiny::model();
+  d.programs[0].target = "x86-64-v4";
+  setenv("HIDET_CPU_LEVEL", "x86-64-v2", 1);
+  EXPECT_THAT(message([&] { CompiledModel::from_data(d); }), AllOf(HasSubstr("x86-64-v4"), HasSubstr("x86-64-v2")));
+  unsetenv("HIDET_CPU_LEVEL");
+}
+
+TEST(ModelFile, PythonReadsIt) {
+  if (std::system("python3 -c pass 2>/dev/null") != 0) GTEST_SKIP() << "no python3";
+  const tiny::Folder folder;
+  CompiledModel::from_data(tiny::model()).save(folder / "m.hidet");
+  const std::string script = "import zipfile, io, sys; z = zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; "
+                             "assert z.namelist()[0] == 'meta.json'; w = io.BytesIO(z.read('weights.npz')); "
+                             "assert zipfile.ZipFile(w).testzip() is None; exec('try: import numpy\\nexcept ImportError: sys.exit()'); "
+                             "w.seek(0); assert numpy.load(w)['stored_0'].tolist() == [2, -4, 6]";
+  EXPECT_EQ(std::system(("python3 -c \"" + script + "\" " + (folder / "m.hidet")).c_str()), 0);
+}
+
 TEST(CApi, LoadsAndRuns) {
   const tiny::Folder folder;
   CompiledModel::from_data(tiny::model()).save(folder / "m.hidet");
