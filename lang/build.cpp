@@ -18,7 +18,8 @@ namespace {
 using namespace ir;
 
 bool has_kind(const Module& module, FuncKind kind) {
-  return std::any_of(module.functions.begin(), module.functions.end(), [&](const Function& f) { return f.kind == kind; });
+  return std::any_of(module.functions.begin(), module.functions.end(),
+                     [&](const Function& f) { return f.kind == kind; });
 }
 bool has_cuda(const Module& module) {
   return has_kind(module, FuncKind::cuda_kernel) || has_kind(module, FuncKind::cuda_internal);
@@ -47,11 +48,13 @@ class DevicePointers {
   }
   void arguments(const std::string& name, const std::vector<Expr>& args) {
     const Function* callee = module_.find(name);
-    if (!callee || (callee->kind != FuncKind::cuda_kernel && callee->kind != FuncKind::public_)) return;
+    if (!callee || (callee->kind != FuncKind::cuda_kernel && callee->kind != FuncKind::public_))
+      return;
     for (size_t i = 0; i < args.size() && i < callee->params.size(); i++) {
       const Type& t = callee->params[i]->type;
       const bool memory = t.is_pointer() || t.is_tensor();
-      if (memory && (callee->kind == FuncKind::cuda_kernel || contains(callee->params[i]))) found_.insert(place_of(args[i]));
+      if (memory && (callee->kind == FuncKind::cuda_kernel || contains(callee->params[i])))
+        found_.insert(place_of(args[i]));
     }
   }
   const Module& module_;
@@ -85,11 +88,13 @@ Texts emit(const Module& module) {
   return t;
 }
 
-std::vector<ModuleImage> device_images(const Module& module, const std::string& text, const BuildOptions& o,
+std::vector<ModuleImage> device_images(const Module& module, const std::string& text,
+                                       const BuildOptions& o,
                                        const std::vector<std::string>& kernels) {
   std::vector<ModuleImage> images;
-  const std::vector<std::string> targets =
-      o.cuda_arch.empty() ? backends::default_cuda_targets() : std::vector<std::string>{o.cuda_arch};
+  const std::vector<std::string> targets = o.cuda_arch.empty()
+                                               ? backends::default_cuda_targets()
+                                               : std::vector<std::string>{o.cuda_arch};
   for (const std::string& target : targets) {
     backends::CudaOptions cuda;
     cuda.target = target;
@@ -98,7 +103,8 @@ std::vector<ModuleImage> device_images(const Module& module, const std::string& 
     cuda.jobs = o.jobs;
     cuda.use_cache = o.use_cache;
     const backends::CudaUnit unit{module.name, text, kernels};
-    images.push_back({backends::CudaArch::parse(target).name, Bytes(backends::compile_cuda(std::span(&unit, 1), cuda))});
+    images.push_back({backends::CudaArch::parse(target).name,
+                      Bytes(backends::compile_cuda(std::span(&unit, 1), cuda))});
   }
   return images;
 }
@@ -123,16 +129,17 @@ std::vector<FunctionInfo> public_functions(const Module& module) {
     for (const VarRef& p : f.params) info.params.push_back(param_info(p, on_device.contains(p)));
     info.returns = !f.returns.is_void();
     if (info.returns) info.return_dtype = f.returns.dtype();
-    HIDET_REQUIRE(!info.returns || f.returns.is_scalar(), ErrorCode::usage, f.loc.text(), "the public function '", f.name,
-                  "' returns ", f.returns.text(), "; it may return a scalar");
+    HIDET_REQUIRE(!info.returns || f.returns.is_scalar(), ErrorCode::usage, f.loc.text(),
+                  "the public function '", f.name, "' returns ", f.returns.text(),
+                  "; it may return a scalar");
     out.push_back(std::move(info));
   }
   return out;
 }
 
 ModuleData compile_module(const Module& module, const BuildOptions& options) {
-  HIDET_REQUIRE(has_kind(module, FuncKind::public_), ErrorCode::usage, "", "the module '", module.name,
-                "' has no public function to call");
+  HIDET_REQUIRE(has_kind(module, FuncKind::public_), ErrorCode::usage, "", "the module '",
+                module.name, "' has no public function to call");
   verify(module);
   ModuleData data;
   data.name = module.name;
@@ -141,7 +148,8 @@ ModuleData compile_module(const Module& module, const BuildOptions& options) {
     data.functions = public_functions(texts.host);
     data.source = readable(texts);
     backends::CpuOptions cpu;
-    const bool cpu_code = has_kind(module, FuncKind::cpu_kernel) || has_kind(module, FuncKind::cpu_internal);
+    const bool cpu_code =
+        has_kind(module, FuncKind::cpu_kernel) || has_kind(module, FuncKind::cpu_internal);
     cpu.target = texts.cuda.empty() || cpu_code ? options.cpu_target : "x86-64";
     cpu.fast_math = options.fast_math;
     cpu.jobs = options.jobs;

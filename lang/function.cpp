@@ -20,13 +20,16 @@ void Function::returns(const Located& value) { recorder_->returns(&value.value, 
 void Function::returns(Here at) { recorder_->returns(nullptr, at); }
 
 void Function::grid_dim(const Located& x, const Located& y, const Located& z) {
-  recorder_->set_extents(recorder_->function().launch.grid, "grid_dim", {x, y, z}, {2147483647, 65535, 65535});
+  recorder_->set_extents(recorder_->function().launch.grid, "grid_dim", {x, y, z},
+                         {2147483647, 65535, 65535});
 }
 void Function::block_dim(const Located& x, const Located& y, const Located& z) {
-  recorder_->set_extents(recorder_->function().launch.block, "block_dim", {x, y, z}, {1024, 1024, 64});
+  recorder_->set_extents(recorder_->function().launch.block, "block_dim", {x, y, z},
+                         {1024, 1024, 64});
 }
 void Function::cluster_dim(const Located& x, const Located& y, const Located& z) {
-  recorder_->set_extents(recorder_->function().launch.cluster, "cluster_dim", {x, y, z}, {16, 16, 16});
+  recorder_->set_extents(recorder_->function().launch.cluster, "cluster_dim", {x, y, z},
+                         {16, 16, 16});
 }
 void Function::dynamic_shared_bytes(const Located& bytes) {
   std::vector<Expr> one;
@@ -35,8 +38,8 @@ void Function::dynamic_shared_bytes(const Located& bytes) {
 }
 void Function::min_blocks(int64_t blocks, Here at) {
   recorder_->require_kernel("min_blocks", at);
-  HIDET_REQUIRE(blocks >= 1 && blocks <= 32, ErrorCode::usage, SourceLoc(at).text(), "min_blocks of '", name(), "' is ",
-                blocks, "; it must be from 1 to 32");
+  HIDET_REQUIRE(blocks >= 1 && blocks <= 32, ErrorCode::usage, SourceLoc(at).text(),
+                "min_blocks of '", name(), "' is ", blocks, "; it must be from 1 to 32");
   recorder_->function().launch.min_blocks = blocks;
 }
 void Function::no_alias() { recorder_->function().no_alias = true; }
@@ -64,27 +67,34 @@ Expr first_element(const Expr& tensor, SourceLoc at) {
 /// The argument as the parameter takes it: numbers convert where they fit, a tensor passes as a pointer.
 Expr passed(const Value& v, const ir::Var& param, const ir::Function& f, SourceLoc at) {
   const std::string what = "the argument '" + param.name + "' of " + signature(f);
-  HIDET_REQUIRE(v.expr() && !v.type().is_void(), ErrorCode::usage, at.text(), what, " has no value");
+  HIDET_REQUIRE(v.expr() && !v.type().is_void(), ErrorCode::usage, at.text(), what,
+                " has no value");
   const Type& to = param.type;
   const Type& from = v.type();
   if (to.is_arithmetic()) return ir::coerce(v, to, what, at);
   const bool opaque = to.is_pointer() && to.pointee().is_void();
   const bool memory = from.is_pointer() || from.is_tensor();
   const Type element = to.is_tensor() ? Type(to.dtype()) : opaque ? Type() : to.pointee();
-  const Type given = from.is_tensor() ? Type(from.dtype()) : from.is_pointer() ? from.pointee() : from;
-  HIDET_REQUIRE(memory && (opaque || given == element), ErrorCode::usage, at.text(), what, " is given ", from.text());
-  HIDET_REQUIRE(!from.is_tensor() || from.tensor_info().scope != ir::Scope::registers, ErrorCode::usage, at.text(), what,
+  const Type given = from.is_tensor()    ? Type(from.dtype())
+                     : from.is_pointer() ? from.pointee()
+                                         : from;
+  HIDET_REQUIRE(memory && (opaque || given == element), ErrorCode::usage, at.text(), what,
+                " is given ", from.text());
+  HIDET_REQUIRE(!from.is_tensor() || from.tensor_info().scope != ir::Scope::registers,
+                ErrorCode::usage, at.text(), what,
                 " is given a tensor in registers, which has no address");
   Expr e = from.is_tensor() ? first_element(v.expr(), at) : v.expr();
   return opaque ? ir::make_pointer_cast(e, to, at) : e;
 }
 
 /// The name by which the module being recorded calls `index` of `state`.
-std::string local_name(FunctionRecorder& r, const std::shared_ptr<ModuleState>& state, size_t index) {
+std::string local_name(FunctionRecorder& r, const std::shared_ptr<ModuleState>& state,
+                       size_t index) {
   ModuleState& here = r.module();
   if (&here == state.get()) return state->functions[index]->function.name;
   for (size_t i = 0; i < here.imports.size(); i++)
-    if (here.imports[i].module == state && here.imports[i].index == index) return "@" + std::to_string(i);
+    if (here.imports[i].module == state && here.imports[i].index == index)
+      return "@" + std::to_string(i);
   here.imports.push_back({state, index});
   return "@" + std::to_string(here.imports.size() - 1);
 }
@@ -94,8 +104,8 @@ CallResult FuncHandle::call(const std::vector<Located>& args, SourceLoc at) cons
   const FunctionEntry& entry = *state_->functions[index_];
   const ir::Function& f = entry.function;
   FunctionRecorder& r = recording(at, ("a call of '" + f.name + "'").c_str());
-  HIDET_REQUIRE(args.size() == f.params.size(), ErrorCode::usage, at.text(), signature(f), " takes ", f.params.size(),
-                " arguments, not ", args.size());
+  HIDET_REQUIRE(args.size() == f.params.size(), ErrorCode::usage, at.text(), signature(f),
+                " takes ", f.params.size(), " arguments, not ", args.size());
   std::vector<Expr> exprs;
   std::vector<ir::Read> reads = reads_of(args);
   for (size_t i = 0; i < args.size(); i++) {
@@ -109,7 +119,8 @@ CallResult FuncHandle::call(const std::vector<Located>& args, SourceLoc at) cons
     else it->writes = it->writes || entry.writes[i];
   }
   if (entry.effects) r.note_effect();
-  Value call(ir::make_call(local_name(r, state_, index_), std::move(exprs), f.returns, at), std::move(reads));
+  Value call(ir::make_call(local_name(r, state_, index_), std::move(exprs), f.returns, at),
+             std::move(reads));
   if (!f.returns.is_void()) return CallResult(std::move(call), entry.effects, at);
   r.emit(ir::make_stmt<ir::Evaluate>(at, call.expr()), {&call}, nullptr);
   return CallResult(Value(), true, at);

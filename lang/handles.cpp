@@ -9,8 +9,8 @@ using namespace detail;
 
 namespace {
 const ir::TensorInfo& tensor_of(const Value& v, const char* what, SourceLoc at) {
-  HIDET_REQUIRE(v.expr() && v.type().is_tensor(), ErrorCode::usage, at.text(), what, " takes a tensor, not ",
-                v.expr() ? v.type().text() : "nothing");
+  HIDET_REQUIRE(v.expr() && v.type().is_tensor(), ErrorCode::usage, at.text(), what,
+                " takes a tensor, not ", v.expr() ? v.type().text() : "nothing");
   return v.type().tensor_info();
 }
 
@@ -20,10 +20,13 @@ std::vector<Expr> exprs(const std::vector<Located>& list) {
   return out;
 }
 
-SourceLoc place(std::initializer_list<Located> list) { return list.size() ? list.begin()->loc : SourceLoc(); }
+SourceLoc place(std::initializer_list<Located> list) {
+  return list.size() ? list.begin()->loc : SourceLoc();
+}
 
 /// tensor[indices] with everything that the parts read, and the tensor itself.
-Value element(const Value& tensor, std::initializer_list<Located> indices, bool guarded, int lanes) {
+Value element(const Value& tensor, std::initializer_list<Located> indices, bool guarded,
+              int lanes) {
   std::vector<ir::Read> reads = tensor.reads();
   auto add = [&](const Value& v) {
     const Value sum(tensor.expr(), std::move(reads));
@@ -33,11 +36,12 @@ Value element(const Value& tensor, std::initializer_list<Located> indices, bool 
   const SourceLoc at = place(indices);
   if (auto* recorder = ir::current_recorder())
     add(Value(tensor.expr(), {{ir::place_of(tensor.expr()), recorder->clock(), at}}));
-  return Value(ir::make_element(tensor.expr(), exprs(indices), guarded, lanes, at), std::move(reads));
+  return Value(ir::make_element(tensor.expr(), exprs(indices), guarded, lanes, at),
+               std::move(reads));
 }
 
-void store_element(const Value& tensor, std::initializer_list<Located> indices, const Value& v, bool guarded,
-                   const Type& type, SourceLoc at) {
+void store_element(const Value& tensor, std::initializer_list<Located> indices, const Value& v,
+                   bool guarded, const Type& type, SourceLoc at) {
   FunctionRecorder& r = recording(at, "a store");
   ir::make_element(tensor.expr(), exprs(indices), guarded, type.lanes(), at);  // checks the indices
   const Expr value = ir::coerce(v, type, "an element", at);
@@ -50,8 +54,10 @@ void store_element(const Value& tensor, std::initializer_list<Located> indices, 
 /// The strides of a tensor in elements, for layouts that have them.
 std::vector<Expr> strides_of(const ir::TensorInfo& info, SourceLoc at) {
   using Tag = Layout::Tag;
-  HIDET_REQUIRE(info.layout.tag == Tag::row_major || info.layout.tag == Tag::col_major || info.layout.tag == Tag::strided,
-                ErrorCode::usage, at.text(), "slice() takes a row major, column major or strided tensor, not ",
+  HIDET_REQUIRE(info.layout.tag == Tag::row_major || info.layout.tag == Tag::col_major ||
+                    info.layout.tag == Tag::strided,
+                ErrorCode::usage, at.text(),
+                "slice() takes a row major, column major or strided tensor, not ",
                 info.layout.text());
   if (info.layout.tag == Tag::strided) return info.layout.strides;
   const size_t rank = info.shape.size();
@@ -80,8 +86,10 @@ void Handle::write(std::initializer_list<Located> indices, const Located& v) con
 }
 void Handle::store(std::initializer_list<Located> indices, const Located& v) const {
   const ir::TensorInfo& info = tensor_of(*this, "store()", v.loc);
-  HIDET_REQUIRE(v.value.expr() && v.value.type().is_arithmetic(), ErrorCode::usage, v.loc.text(), "store() takes a value");
-  store_element(*this, indices, v.value, false, Type::vector(info.dtype, v.value.type().lanes()), v.loc);
+  HIDET_REQUIRE(v.value.expr() && v.value.type().is_arithmetic(), ErrorCode::usage, v.loc.text(),
+                "store() takes a value");
+  store_element(*this, indices, v.value, false, Type::vector(info.dtype, v.value.type().lanes()),
+                v.loc);
 }
 
 std::vector<Value> Handle::shape() const {
@@ -93,20 +101,23 @@ int Handle::rank() const { return static_cast<int>(tensor_of(*this, "rank()", {}
 
 Value Handle::pointer(std::vector<Located> indices, SourceLoc at) const {
   const ir::TensorInfo& info = tensor_of(*this, "ptr()", at);
-  HIDET_REQUIRE(info.scope != ir::Scope::registers, ErrorCode::usage, at.text(), "a tensor in registers has no address");
+  HIDET_REQUIRE(info.scope != ir::Scope::registers, ErrorCode::usage, at.text(),
+                "a tensor in registers has no address");
   if (indices.empty()) indices.assign(info.shape.size(), Located(Value(0), at));
   std::vector<ir::Read> reads = reads_of(indices);
   return Value(ir::make_address(expr(), exprs(indices), at), std::move(reads));
 }
 
-Handle Handle::slice(std::initializer_list<Located> begin, std::initializer_list<Located> shape) const {
+Handle Handle::slice(std::initializer_list<Located> begin,
+                     std::initializer_list<Located> shape) const {
   const SourceLoc at = place(begin);
   const ir::TensorInfo& info = tensor_of(*this, "slice()", at);
-  HIDET_REQUIRE(begin.size() == info.shape.size() && shape.size() == info.shape.size(), ErrorCode::usage, at.text(),
-                "slice() of a tensor of rank ", info.shape.size(), " takes ", info.shape.size(),
-                " offsets and as many extents");
+  HIDET_REQUIRE(begin.size() == info.shape.size() && shape.size() == info.shape.size(),
+                ErrorCode::usage, at.text(), "slice() of a tensor of rank ", info.shape.size(),
+                " takes ", info.shape.size(), " offsets and as many extents");
   FunctionRecorder& r = recording(at, "slice()");
-  ir::TensorInfo part{info.dtype, exprs(shape), Layout::strided(strides_of(info, at)), ir::Scope::global};
+  ir::TensorInfo part{info.dtype, exprs(shape), Layout::strided(strides_of(info, at)),
+                      ir::Scope::global};
   const Value data = pointer(begin, at);
   const VarRef var = ir::make_var("slice", Type::tensor(std::move(part)), false, at);
   r.emit(ir::make_stmt<ir::DeclTensor>(at, var, data.expr()), {&data}, nullptr);
@@ -134,12 +145,17 @@ void Var::update(ir::BinaryOp op, const Located& v) const {
 // --- results of calls
 
 CallResult::CallResult(Value call, bool effects, SourceLoc at)
-    : call_(std::move(call)), effects_(effects), exceptions_(std::uncaught_exceptions()),
-      recorder_(ir::current_recorder()), at_(at) {}
+    : call_(std::move(call)),
+      effects_(effects),
+      exceptions_(std::uncaught_exceptions()),
+      recorder_(ir::current_recorder()),
+      at_(at) {}
 
 CallResult::operator Value() const {
-  HIDET_REQUIRE(call_.expr(), ErrorCode::usage, at_.text(), "the value of a call that returns nothing is used");
-  if (!used_ && effects_) static_cast<FunctionRecorder*>(recorder_)->must_be_used(call_.expr(), at_);
+  HIDET_REQUIRE(call_.expr(), ErrorCode::usage, at_.text(),
+                "the value of a call that returns nothing is used");
+  if (!used_ && effects_)
+    static_cast<FunctionRecorder*>(recorder_)->must_be_used(call_.expr(), at_);
   used_ = true;
   return call_;
 }

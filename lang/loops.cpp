@@ -1,6 +1,6 @@
 // loops.cpp - opening and closing recorded loops.
-#include <hidet/lang/loops.h>
 #include <hidet/ir/call_rules.h>
+#include <hidet/lang/loops.h>
 #include <hidet/runtime/error.h>
 
 #include "recorder.h"
@@ -34,8 +34,8 @@ Value frozen(FunctionRecorder& r, const Value& v, SourceLoc at) {
 }
 
 void check_integer(const Value& v, const char* what, SourceLoc at) {
-  HIDET_REQUIRE(v.expr() && v.type().is_scalar() && v.dtype().is_integer(), ErrorCode::usage, at.text(), what,
-                " takes integers, not ", v.expr() ? v.type().text() : "nothing");
+  HIDET_REQUIRE(v.expr() && v.type().is_scalar() && v.dtype().is_integer(), ErrorCode::usage,
+                at.text(), what, " takes integers, not ", v.expr() ? v.type().text() : "nothing");
 }
 
 /// Brings begin, end and step of one dimension to one dtype, and freezes them.
@@ -44,12 +44,16 @@ void prepare(FunctionRecorder& r, LoopSpec& s, size_t i) {
   for (const Value* v : {&s.begin[i], &s.end[i], &s.step[i]}) check_integer(*v, what, s.loc);
   int64_t step = 1;
   if (ir::is_const_int(s.step[i].expr(), &step))
-    HIDET_REQUIRE(step >= 1, ErrorCode::usage, s.loc.text(), what, " has the step ", step, "; it must be at least 1");
+    HIDET_REQUIRE(step >= 1, ErrorCode::usage, s.loc.text(), what, " has the step ", step,
+                  "; it must be at least 1");
   const bool fixed = s.how == ir::LoopKind::unroll || s.how == ir::LoopKind::vectorize;
-  HIDET_REQUIRE(!fixed || (ir::is_const_int(s.begin[i].expr()) && ir::is_const_int(s.end[i].expr())), ErrorCode::usage,
-                s.loc.text(), what, " takes constant bounds");
+  HIDET_REQUIRE(
+      !fixed || (ir::is_const_int(s.begin[i].expr()) && ir::is_const_int(s.end[i].expr())),
+      ErrorCode::usage, s.loc.text(), what, " takes constant bounds");
   // The sum has the common dtype of both.
-  const Type type = ir::make_select(ir::Expr(ir::make_var("c", Type(boolean))), s.begin[i].expr(), s.end[i].expr(), s.loc)->type;
+  const Type type = ir::make_select(ir::Expr(ir::make_var("c", Type(boolean))), s.begin[i].expr(),
+                                    s.end[i].expr(), s.loc)
+                        ->type;
   for (Value* v : {&s.begin[i], &s.end[i], &s.step[i]}) {
     *v = frozen(r, *v, s.loc);
     *v = Value(ir::make_cast(v->expr(), type, s.loc));
@@ -69,21 +73,24 @@ std::vector<VarRef> mapped_vars(FunctionRecorder& r, LoopSpec& s) {
   check_integer(s.worker, "on()", s.loc);
   const int rank = s.mapping.rank();
   for (const auto& item : s.mapping.items) {
-    HIDET_REQUIRE(static_cast<int>(item.shape.size()) == rank, ErrorCode::usage, s.loc.text(), "the task mapping ",
-                  s.mapping.text(), " has factors of different ranks");
+    HIDET_REQUIRE(static_cast<int>(item.shape.size()) == rank, ErrorCode::usage, s.loc.text(),
+                  "the task mapping ", s.mapping.text(), " has factors of different ranks");
     for (int64_t n : item.shape)
-      HIDET_REQUIRE(n >= 1, ErrorCode::usage, s.loc.text(), "the task mapping ", s.mapping.text(), " has the extent ", n);
+      HIDET_REQUIRE(n >= 1, ErrorCode::usage, s.loc.text(), "the task mapping ", s.mapping.text(),
+                    " has the extent ", n);
   }
   s.worker = frozen(r, s.worker, s.loc);
   std::vector<VarRef> vars;
   for (int i = 0; i < rank; i++)
-    vars.push_back(ir::make_var(r.loop_name(static_cast<size_t>(i)), s.worker.type(), false, s.loc));
+    vars.push_back(
+        ir::make_var(r.loop_name(static_cast<size_t>(i)), s.worker.type(), false, s.loc));
   return vars;
 }
 
 void open_while(FunctionRecorder& r, const LoopSpec& s) {
-  HIDET_REQUIRE(s.cond.expr() && s.cond.type().is_scalar() && s.cond.dtype().is_boolean(), ErrorCode::usage,
-                s.loc.text(), "loop_while takes a boolean, not ", s.cond.expr() ? s.cond.type().text() : "nothing");
+  HIDET_REQUIRE(s.cond.expr() && s.cond.type().is_scalar() && s.cond.dtype().is_boolean(),
+                ErrorCode::usage, s.loc.text(), "loop_while takes a boolean, not ",
+                s.cond.expr() ? s.cond.type().text() : "nothing");
   r.use(s.cond, s.loc);
   r.check_visible(s.cond.expr(), s.loc);
   r.open(FrameKind::loop_while, s.loc);
@@ -92,18 +99,20 @@ void open_while(FunctionRecorder& r, const LoopSpec& s) {
 }
 
 Stmt closed(const LoopSpec& s, const std::vector<VarRef>& vars, Stmt body) {
-  if (s.form == LoopSpec::Form::conditional) return ir::make_stmt<ir::While>(s.loc, s.cond.expr(), body);
+  if (s.form == LoopSpec::Form::conditional)
+    return ir::make_stmt<ir::While>(s.loc, s.cond.expr(), body);
   if (s.form == LoopSpec::Form::mapped)
     return ir::make_stmt<ir::MappingFor>(s.loc, vars, s.mapping, s.worker.expr(), body);
   for (size_t i = vars.size(); i-- > 0;)
-    body = ir::make_stmt<ir::For>(s.loc, vars[i], s.begin[i].expr(), s.end[i].expr(), s.step[i].expr(), s.how, s.grain, body);
+    body = ir::make_stmt<ir::For>(s.loc, vars[i], s.begin[i].expr(), s.end[i].expr(),
+                                  s.step[i].expr(), s.how, s.grain, body);
   return body;
 }
 
 }  // namespace
 
-LoopSpec counted(ir::LoopKind how, std::vector<Located> end, std::vector<Located> begin, std::vector<Located> step,
-                 int64_t grain) {
+LoopSpec counted(ir::LoopKind how, std::vector<Located> end, std::vector<Located> begin,
+                 std::vector<Located> step, int64_t grain) {
   LoopSpec s;
   s.how = how;
   s.loc = end.front().loc;
@@ -118,17 +127,19 @@ LoopSpec counted(ir::LoopKind how, std::vector<Located> end, std::vector<Located
 
 std::vector<Handle> Loop::open() {
   FunctionRecorder& r = recording(spec_.loc, form_name(spec_));
-  HIDET_REQUIRE(!recorder_, ErrorCode::usage, spec_.loc.text(), form_name(spec_), " is already open");
+  HIDET_REQUIRE(!recorder_, ErrorCode::usage, spec_.loc.text(), form_name(spec_),
+                " is already open");
   if (spec_.form == LoopSpec::Form::conditional) {
     open_while(r, spec_);
   } else {
     if (spec_.how == ir::LoopKind::parallel) {
       const ir::Function& f = r.function();
-      HIDET_REQUIRE(ir::may_be_parallel(f.kind), ErrorCode::usage, spec_.loc.text(), "a parallel loop in the ",
-                    ir::name(f.kind), " function '", f.name, "'; only public and cpu_kernel functions may have one");
+      HIDET_REQUIRE(ir::may_be_parallel(f.kind), ErrorCode::usage, spec_.loc.text(),
+                    "a parallel loop in the ", ir::name(f.kind), " function '", f.name,
+                    "'; only public and cpu_kernel functions may have one");
       r.check_no_parallel("a parallel loop", spec_.loc);
-      HIDET_REQUIRE(spec_.grain >= 1, ErrorCode::usage, spec_.loc.text(), "the grain is ", spec_.grain,
-                    "; it must be at least 1");
+      HIDET_REQUIRE(spec_.grain >= 1, ErrorCode::usage, spec_.loc.text(), "the grain is ",
+                    spec_.grain, "; it must be at least 1");
     }
     vars_ = spec_.form == LoopSpec::Form::mapped ? mapped_vars(r, spec_) : counted_vars(r, spec_);
     r.open(frame_of(spec_), spec_.loc, vars_);
@@ -152,13 +163,16 @@ Loop::~Loop() {
     (void)r.close();
     return;
   }
-  r.keep_error(spec_.loc, "C++ 'break' or 'return' left a recorded loop; use break_loop() or f.returns()");
+  r.keep_error(spec_.loc,
+               "C++ 'break' or 'return' left a recorded loop; use break_loop() or f.returns()");
   close();
 }
 
 }  // namespace detail
 
-Range<1> range(const Located& end) { return Range<1>(detail::counted(ir::LoopKind::serial, {end})); }
+Range<1> range(const Located& end) {
+  return Range<1>(detail::counted(ir::LoopKind::serial, {end}));
+}
 Range<1> range(const Located& begin, const Located& end) {
   return Range<1>(detail::counted(ir::LoopKind::serial, {end}, {begin}));
 }
@@ -178,7 +192,9 @@ Range<1> unroll(const Located& n) { return Range<1>(detail::counted(ir::LoopKind
 Range<1> unroll(const Located& begin, const Located& end) {
   return Range<1>(detail::counted(ir::LoopKind::unroll, {end}, {begin}));
 }
-Range<1> vectorize(const Located& n) { return Range<1>(detail::counted(ir::LoopKind::vectorize, {n})); }
+Range<1> vectorize(const Located& n) {
+  return Range<1>(detail::counted(ir::LoopKind::vectorize, {n}));
+}
 
 Range<0> loop_while(const Located& cond) {
   detail::LoopSpec s;

@@ -12,7 +12,8 @@
 namespace hidet::lang {
 using namespace detail;
 
-ScriptModule::ScriptModule(const std::string& name, Here at) : state_(std::make_shared<ModuleState>()) {
+ScriptModule::ScriptModule(const std::string& name, Here at)
+    : state_(std::make_shared<ModuleState>()) {
   check_name(name, "a module", at);
   state_->name = name;
   state_->loc = at;
@@ -37,7 +38,8 @@ struct Recording {
 };
 }  // namespace
 
-FuncHandle ScriptModule::func(ir::FuncKind kind, const std::string& name, const Define& define, Here at) {
+FuncHandle ScriptModule::func(ir::FuncKind kind, const std::string& name, const Define& define,
+                              Here at) {
   check_new(*state_, name, at);
   FunctionRecorder recorder(state_, name, kind, at);
   std::shared_ptr<FunctionEntry> entry;
@@ -73,33 +75,38 @@ FuncHandle ScriptModule::cpu_internal(const std::string& name, const Define& def
   return func(ir::FuncKind::cpu_internal, name, define, at);
 }
 
-Handle ScriptModule::global_var(const std::string& name, const Type& type, std::vector<double> init, Here at) {
+Handle ScriptModule::global_var(const std::string& name, const Type& type, std::vector<double> init,
+                                Here at) {
   const SourceLoc loc(at);
   check_name(name, "a global variable", loc);
-  HIDET_REQUIRE(type.is_scalar() || type.is_tensor(), ErrorCode::usage, loc.text(), "the global variable '", name,
-                "' is a scalar or a tensor, not ", type.text());
+  HIDET_REQUIRE(type.is_scalar() || type.is_tensor(), ErrorCode::usage, loc.text(),
+                "the global variable '", name, "' is a scalar or a tensor, not ", type.text());
   int64_t elements = 1;
   if (type.is_tensor())
-    HIDET_REQUIRE(ir::is_const_int(type.tensor_info().layout.span(type.tensor_info().shape), &elements), ErrorCode::usage,
-                  loc.text(), "the global variable '", name, "' needs constant extents");
-  HIDET_REQUIRE(init.empty() || static_cast<int64_t>(init.size()) == elements, ErrorCode::usage, loc.text(),
-                "the global variable '", name, "' has ", elements, " elements and ", init.size(), " initial values");
+    HIDET_REQUIRE(
+        ir::is_const_int(type.tensor_info().layout.span(type.tensor_info().shape), &elements),
+        ErrorCode::usage, loc.text(), "the global variable '", name, "' needs constant extents");
+  HIDET_REQUIRE(init.empty() || static_cast<int64_t>(init.size()) == elements, ErrorCode::usage,
+                loc.text(), "the global variable '", name, "' has ", elements, " elements and ",
+                init.size(), " initial values");
   const VarRef var = ir::make_var(name, type, false, loc);
   state_->globals.push_back({{var, std::move(init), false}});
   return Handle(Value(Expr(var)));
 }
 
-FuncHandle ScriptModule::extern_func(const std::string& name, const std::vector<Type>& params, const Type& returns,
-                                     void* address, Here at) {
+FuncHandle ScriptModule::extern_func(const std::string& name, const std::vector<Type>& params,
+                                     const Type& returns, void* address, Here at) {
   check_new(*state_, name, at);
-  HIDET_REQUIRE(address, ErrorCode::usage, SourceLoc(at).text(), "the extern function '", name, "' has no address");
+  HIDET_REQUIRE(address, ErrorCode::usage, SourceLoc(at).text(), "the extern function '", name,
+                "' has no address");
   auto entry = std::make_shared<FunctionEntry>();
   entry->is_extern = entry->effects = true;
   entry->loc = at;
   entry->function.name = name;
   entry->function.returns = returns;
   for (const Type& t : params) {
-    entry->function.params.push_back(ir::make_var("a" + std::to_string(entry->writes.size()), t, false, at));
+    entry->function.params.push_back(
+        ir::make_var("a" + std::to_string(entry->writes.size()), t, false, at));
     entry->writes.push_back(t.is_pointer() || t.is_tensor());
   }
   state_->functions.push_back(std::move(entry));
@@ -210,7 +217,8 @@ class Assembly {
       launch.params.push_back(ir::make_var(p->name, type, false, p->loc));
       args.emplace_back(launch.params.back());
     }
-    launch.body = ir::make_stmt<ir::Evaluate>(kernel->loc, ir::make_call(callee, std::move(args), Type(), kernel->loc));
+    launch.body = ir::make_stmt<ir::Evaluate>(
+        kernel->loc, ir::make_call(callee, std::move(args), Type(), kernel->loc));
     out_.functions.push_back(std::move(launch));
   }
 
@@ -223,8 +231,8 @@ class Assembly {
 }  // namespace
 
 ir::Module ScriptModule::module() const {
-  HIDET_REQUIRE(!state_->functions.empty(), ErrorCode::usage, state_->loc.text(), "the module '", state_->name,
-                "' has no function");
+  HIDET_REQUIRE(!state_->functions.empty(), ErrorCode::usage, state_->loc.text(), "the module '",
+                state_->name, "' has no function");
   ir::Module module;
   ir::with_large_stack([&] {
     module = Assembly(*state_).take_module();
@@ -235,14 +243,17 @@ ir::Module ScriptModule::module() const {
 
 std::string ScriptModule::ir() const { return ir::print(module()); }
 
-CompiledModule ScriptModule::build(const BuildOptions& options) const { return build_module(module(), options); }
+CompiledModule ScriptModule::build(const BuildOptions& options) const {
+  return build_module(module(), options);
+}
 
 std::string ScriptModule::lowered(const std::string& target) const {
   struct Row {
     const char* name;
     ir::Target target;
   };
-  static constexpr Row rows[] = {{"cpu", ir::Target::cpu}, {"cuda", ir::Target::cuda}, {"sim", ir::Target::sim}};
+  static constexpr Row rows[] = {
+      {"cpu", ir::Target::cpu}, {"cuda", ir::Target::cuda}, {"sim", ir::Target::sim}};
   for (const Row& r : rows)
     if (target == r.name) return ir::print(ir::run_passes(module(), ir::lowering(r.target)));
   throw Error(ErrorCode::usage, "there is no target '" + target + "'; use cpu, cuda or sim");

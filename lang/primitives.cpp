@@ -12,8 +12,8 @@ namespace {
 std::vector<Expr> exprs(const std::vector<Located>& args, const char* name) {
   std::vector<Expr> out;
   for (const Located& a : args) {
-    HIDET_REQUIRE(a.value.expr() && !a.value.type().is_void(), ErrorCode::usage, a.loc.text(), "an argument of '", name,
-                  "' has no value");
+    HIDET_REQUIRE(a.value.expr() && !a.value.type().is_void(), ErrorCode::usage, a.loc.text(),
+                  "an argument of '", name, "' has no value");
     out.push_back(a.value.expr());
   }
   return out;
@@ -32,8 +32,8 @@ Value math(const char* name, const std::vector<Located>& args) {
 Value pure(const char* name, const std::vector<Located>& args, SourceLoc at) {
   using R = ir::PrimResult;
   const ir::Primitive& row = row_of(name, at);
-  HIDET_REQUIRE(row.arity < 0 || row.arity == static_cast<int>(args.size()), ErrorCode::usage, at.text(), "'", name,
-                "' takes ", row.arity, " arguments, not ", args.size());
+  HIDET_REQUIRE(row.arity < 0 || row.arity == static_cast<int>(args.size()), ErrorCode::usage,
+                at.text(), "'", name, "' takes ", row.arity, " arguments, not ", args.size());
   const Type first = args.empty() ? Type() : args[0].value.type();
   const Type type = row.result == R::boolean ? Type(boolean)
                     : row.result == R::i32   ? Type(i32)
@@ -43,12 +43,12 @@ Value pure(const char* name, const std::vector<Located>& args, SourceLoc at) {
   return Value(ir::make_prim(name, exprs(args, name), type, {}, at), reads_of(args));
 }
 
-CallResult effect(const char* name, const std::vector<Located>& args, const Type& result, int stores,
-                  std::vector<int64_t> attrs, SourceLoc at) {
+CallResult effect(const char* name, const std::vector<Located>& args, const Type& result,
+                  int stores, std::vector<int64_t> attrs, SourceLoc at) {
   FunctionRecorder& r = recording(at, name);
   const ir::Primitive& row = row_of(name, at);
-  HIDET_REQUIRE(row.arity < 0 || row.arity == static_cast<int>(args.size()), ErrorCode::usage, at.text(), "'", name,
-                "' takes ", row.arity, " arguments, not ", args.size());
+  HIDET_REQUIRE(row.arity < 0 || row.arity == static_cast<int>(args.size()), ErrorCode::usage,
+                at.text(), "'", name, "' takes ", row.arity, " arguments, not ", args.size());
   std::vector<ir::Read> reads = reads_of(args);
   for (int i = 0; i < stores; i++) {
     const Node* place = ir::place_of(args[i].value.expr());
@@ -57,21 +57,25 @@ CallResult effect(const char* name, const std::vector<Located>& args, const Type
     if (it == reads.end()) reads.push_back({place, r.clock(), at, true});
     else it->writes = true;
   }
-  Value call(ir::make_prim(name, exprs(args, name), result, std::move(attrs), at), std::move(reads));
+  Value call(ir::make_prim(name, exprs(args, name), result, std::move(attrs), at),
+             std::move(reads));
   if (!result.is_void()) return CallResult(std::move(call), true, at);
   r.emit(ir::make_stmt<ir::Evaluate>(at, call.expr()), {&call}, nullptr);
   return CallResult(Value(), true, at);
 }
 
 Type pointee(const Located& p) {
-  HIDET_REQUIRE(p.value.expr() && p.value.type().is_pointer() && p.value.type().pointee().is_scalar(), ErrorCode::usage,
-                p.loc.text(), "an atomic takes a pointer to a scalar, not ",
-                p.value.expr() ? p.value.type().text() : "nothing");
+  HIDET_REQUIRE(
+      p.value.expr() && p.value.type().is_pointer() && p.value.type().pointee().is_scalar(),
+      ErrorCode::usage, p.loc.text(), "an atomic takes a pointer to a scalar, not ",
+      p.value.expr() ? p.value.type().text() : "nothing");
   return p.value.type().pointee();
 }
 
 Located operand(const Located& p, const Located& v) {
-  return Located(Value(ir::coerce(v.value, pointee(p), "the operand of an atomic", v.loc), v.value.reads()), v.loc);
+  return Located(
+      Value(ir::coerce(v.value, pointee(p), "the operand of an atomic", v.loc), v.value.reads()),
+      v.loc);
 }
 
 namespace {
@@ -80,37 +84,55 @@ Value exchange(const char* name, const std::vector<Located>& args) {
   return let(name, pure(name, args, args[0].loc));
 }
 Located lane_number(const Located& v) {
-  return Located(Value(ir::coerce(v.value, Type(i32), "a lane number", v.loc), v.value.reads()), v.loc);
+  return Located(Value(ir::coerce(v.value, Type(i32), "a lane number", v.loc), v.value.reads()),
+                 v.loc);
 }
 }  // namespace
 }  // namespace detail
 
-Value prim(const std::string& name, const std::vector<Located>& args, const Type& result, std::vector<int64_t> attrs,
-           Here at) {
+Value prim(const std::string& name, const std::vector<Located>& args, const Type& result,
+           std::vector<int64_t> attrs, Here at) {
   (void)detail::row_of(name.c_str(), at);
-  return Value(ir::make_prim(name, detail::exprs(args, name.c_str()), result, std::move(attrs), at), detail::reads_of(args));
+  return Value(ir::make_prim(name, detail::exprs(args, name.c_str()), result, std::move(attrs), at),
+               detail::reads_of(args));
 }
 
-Value shfl(const Located& v, const Located& lane) { return detail::exchange("shfl_sync", {v, detail::lane_number(lane)}); }
-Value shfl_up(const Located& v, const Located& d) { return detail::exchange("shfl_up_sync", {v, detail::lane_number(d)}); }
-Value shfl_down(const Located& v, const Located& d) { return detail::exchange("shfl_down_sync", {v, detail::lane_number(d)}); }
-Value shfl_xor(const Located& v, const Located& m) { return detail::exchange("shfl_xor_sync", {v, detail::lane_number(m)}); }
+Value shfl(const Located& v, const Located& lane) {
+  return detail::exchange("shfl_sync", {v, detail::lane_number(lane)});
+}
+Value shfl_up(const Located& v, const Located& d) {
+  return detail::exchange("shfl_up_sync", {v, detail::lane_number(d)});
+}
+Value shfl_down(const Located& v, const Located& d) {
+  return detail::exchange("shfl_down_sync", {v, detail::lane_number(d)});
+}
+Value shfl_xor(const Located& v, const Located& m) {
+  return detail::exchange("shfl_xor_sync", {v, detail::lane_number(m)});
+}
 Value ballot(const Located& cond) { return detail::exchange("ballot_sync", {cond}); }
 Value any_lane(const Located& cond) { return detail::exchange("any_sync", {cond}); }
 Value all_lanes(const Located& cond) { return detail::exchange("all_sync", {cond}); }
 
 void cp_async(const Located& to, const Located& from, int bytes) {
-  HIDET_REQUIRE(bytes == 4 || bytes == 8 || bytes == 16, ErrorCode::usage, to.loc.text(), "cp_async copies 4, 8 or 16 bytes, not ",
-                bytes);
+  HIDET_REQUIRE(bytes == 4 || bytes == 8 || bytes == 16, ErrorCode::usage, to.loc.text(),
+                "cp_async copies 4, 8 or 16 bytes, not ", bytes);
   (void)detail::effect("cp_async", {to, from}, {}, 1, {bytes}, to.loc);
 }
-void cp_async_wait(int pending, Here at) { (void)detail::effect("cp_async_wait", {}, {}, 0, {pending}, at); }
-void prefetch(const Located& pointer) { (void)detail::effect("prefetch", {pointer}, {}, 0, {}, pointer.loc); }
+void cp_async_wait(int pending, Here at) {
+  (void)detail::effect("cp_async_wait", {}, {}, 0, {pending}, at);
+}
+void prefetch(const Located& pointer) {
+  (void)detail::effect("prefetch", {pointer}, {}, 0, {}, pointer.loc);
+}
 
 Value scratch(int slot, const Located& bytes, const Type& element) {
-  HIDET_REQUIRE(slot >= 0 && slot < 4, ErrorCode::usage, bytes.loc.text(), "scratch block ", slot, "; from 0 to 3");
-  const Located size(Value(ir::make_cast(bytes.value.expr(), Type(i64), bytes.loc), bytes.value.reads()), bytes.loc);
-  return let("scratch", detail::effect("scratch", {slot, size}, Type::pointer(element), 0, {}, bytes.loc));
+  HIDET_REQUIRE(slot >= 0 && slot < 4, ErrorCode::usage, bytes.loc.text(), "scratch block ", slot,
+                "; from 0 to 3");
+  const Located size(
+      Value(ir::make_cast(bytes.value.expr(), Type(i64), bytes.loc), bytes.value.reads()),
+      bytes.loc);
+  return let("scratch",
+             detail::effect("scratch", {slot, size}, Type::pointer(element), 0, {}, bytes.loc));
 }
 
 }  // namespace hidet::lang

@@ -16,18 +16,26 @@ struct Conversion {
   char letter;
   const char* length;
   bool is_float, is_pointer;
-  int bits;          ///< integers: the widest that fits
+  int bits;           ///< integers: the widest that fits
   const char* takes;  ///< for messages
 };
 constexpr Conversion kConversions[] = {
-    {'d', "", false, false, 32, "an integer of at most 32 bits"}, {'i', "", false, false, 32, "an integer of at most 32 bits"},
-    {'u', "", false, false, 32, "an integer of at most 32 bits"}, {'x', "", false, false, 32, "an integer of at most 32 bits"},
-    {'X', "", false, false, 32, "an integer of at most 32 bits"}, {'c', "", false, false, 32, "an integer of at most 32 bits"},
-    {'d', "ll", false, false, 64, "an integer"}, {'i', "ll", false, false, 64, "an integer"},
-    {'u', "ll", false, false, 64, "an integer"}, {'x', "ll", false, false, 64, "an integer"},
-    {'d', "l", false, false, 64, "an integer"}, {'u', "l", false, false, 64, "an integer"},
-    {'f', "", true, false, 64, "a floating-point number"}, {'e', "", true, false, 64, "a floating-point number"},
-    {'g', "", true, false, 64, "a floating-point number"}, {'a', "", true, false, 64, "a floating-point number"},
+    {'d', "", false, false, 32, "an integer of at most 32 bits"},
+    {'i', "", false, false, 32, "an integer of at most 32 bits"},
+    {'u', "", false, false, 32, "an integer of at most 32 bits"},
+    {'x', "", false, false, 32, "an integer of at most 32 bits"},
+    {'X', "", false, false, 32, "an integer of at most 32 bits"},
+    {'c', "", false, false, 32, "an integer of at most 32 bits"},
+    {'d', "ll", false, false, 64, "an integer"},
+    {'i', "ll", false, false, 64, "an integer"},
+    {'u', "ll", false, false, 64, "an integer"},
+    {'x', "ll", false, false, 64, "an integer"},
+    {'d', "l", false, false, 64, "an integer"},
+    {'u', "l", false, false, 64, "an integer"},
+    {'f', "", true, false, 64, "a floating-point number"},
+    {'e', "", true, false, 64, "a floating-point number"},
+    {'g', "", true, false, 64, "a floating-point number"},
+    {'a', "", true, false, 64, "a floating-point number"},
     {'p', "", false, true, 64, "a pointer"},
 };
 
@@ -38,7 +46,8 @@ const Conversion* parse(const char* text, size_t* length) {
   if (*p == '.') p += 1 + std::strspn(p + 1, "0123456789");
   const size_t modifier = std::strspn(p, "hlLzjt");
   for (const Conversion& c : kConversions)
-    if (std::strlen(c.length) == modifier && std::strncmp(p, c.length, modifier) == 0 && p[modifier] == c.letter) {
+    if (std::strlen(c.length) == modifier && std::strncmp(p, c.length, modifier) == 0 &&
+        p[modifier] == c.letter) {
       *length = static_cast<size_t>(p + modifier + 1 - text);
       return &c;
     }
@@ -46,13 +55,18 @@ const Conversion* parse(const char* text, size_t* length) {
 }
 
 /// The argument as C passes it, or Error where the conversion does not take it.
-Expr promoted(const Conversion& c, const Value& v, size_t number, const std::string& spelled, SourceLoc at) {
+Expr promoted(const Conversion& c, const Value& v, size_t number, const std::string& spelled,
+              SourceLoc at) {
   HIDET_REQUIRE(v.expr(), ErrorCode::usage, at.text(), "printf argument ", number, " has no value");
   const ir::Type& t = v.type();
   const bool integer = t.is_scalar() && !t.dtype().is_float() && t.dtype().bits() <= c.bits;
-  const bool fine = c.is_pointer ? t.is_pointer() : c.is_float ? t.is_scalar() && t.dtype().is_float() : integer;
-  HIDET_REQUIRE(fine, ErrorCode::usage, at.text(), "printf argument ", number, " is of type ", t.text(), "; '%", spelled,
-                "' takes ", c.takes, t.is_scalar() && t.dtype().bits() == 64 && t.dtype().is_integer() ? " (use %lld)" : "");
+  const bool fine = c.is_pointer ? t.is_pointer()
+                    : c.is_float ? t.is_scalar() && t.dtype().is_float()
+                                 : integer;
+  HIDET_REQUIRE(
+      fine, ErrorCode::usage, at.text(), "printf argument ", number, " is of type ", t.text(),
+      "; '%", spelled, "' takes ", c.takes,
+      t.is_scalar() && t.dtype().bits() == 64 && t.dtype().is_integer() ? " (use %lld)" : "");
   if (c.is_pointer) return v.expr();
   if (c.is_float) return ir::make_cast(v.expr(), ir::Type(f64), at);
   if (c.bits == 64) return ir::make_cast(v.expr(), ir::Type(t.dtype() == u64 ? u64 : i64), at);
@@ -74,7 +88,8 @@ void record_printf(const char* format, const std::vector<Located>& args, SourceL
     }
     size_t length = 0;
     const Conversion* c = parse(p + 1, &length);
-    HIDET_REQUIRE(c, ErrorCode::usage, at.text(), "printf cannot print with '", std::string(p, std::min<size_t>(4, std::strlen(p))),
+    HIDET_REQUIRE(c, ErrorCode::usage, at.text(), "printf cannot print with '",
+                  std::string(p, std::min<size_t>(4, std::strlen(p))),
                   "'; use d i u x c, with l or ll for 64 bits, f e g a, or p");
     HIDET_REQUIRE(next < args.size(), ErrorCode::usage, at.text(), "printf has ", args.size(),
                   " arguments, and the format asks for more");
@@ -85,7 +100,9 @@ void record_printf(const char* format, const std::vector<Located>& args, SourceL
   }
   HIDET_REQUIRE(next == args.size(), ErrorCode::usage, at.text(), "printf has ", args.size(),
                 " arguments, and the format asks for ", next);
-  r.emit(ir::make_stmt<ir::Evaluate>(at, ir::make_prim("printf", std::move(exprs), ir::Type(), {}, at)), uses, nullptr);
+  r.emit(ir::make_stmt<ir::Evaluate>(at,
+                                     ir::make_prim("printf", std::move(exprs), ir::Type(), {}, at)),
+         uses, nullptr);
 }
 
 }  // namespace hidet::lang::detail

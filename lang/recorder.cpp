@@ -43,7 +43,8 @@ void check_name(const std::string& name, const char* what, SourceLoc at) {
                 " is no identifier: letters, digits and _, no digit first");
 }
 
-FunctionRecorder::FunctionRecorder(std::shared_ptr<ModuleState> module, std::string name, FuncKind kind, SourceLoc loc)
+FunctionRecorder::FunctionRecorder(std::shared_ptr<ModuleState> module, std::string name,
+                                   FuncKind kind, SourceLoc loc)
     : module_(std::move(module)) {
   function_.name = std::move(name);
   function_.kind = kind;
@@ -68,9 +69,10 @@ void FunctionRecorder::use(const Value& v, SourceLoc at) {
     HIDET_REQUIRE(!r.clash, ErrorCode::usage, at.text(), "one expression touches ", quoted(place),
                   " twice and stores to it; bind one part with let");
     auto stored = stores_.find(place);
-    HIDET_REQUIRE(stored == stores_.end() || stored->second.clock <= r.stamp, ErrorCode::usage, at.text(),
-                  "this value read ", quoted(place), at_text(r.loc), " before the store to it",
-                  at_text(stored->second.loc), "; bind the value with let before the store");
+    HIDET_REQUIRE(stored == stores_.end() || stored->second.clock <= r.stamp, ErrorCode::usage,
+                  at.text(), "this value read ", quoted(place), at_text(r.loc),
+                  " before the store to it", at_text(stored->second.loc),
+                  "; bind the value with let before the store");
     for (Frame& f : frames_)
       if (is_loop(f.kind) && r.stamp < f.opened) f.outer_uses.emplace(place, at);
   }
@@ -80,16 +82,17 @@ void FunctionRecorder::mark_store(const Node* raw, SourceLoc at) {
   const Node* place = root(raw);
   for (const Frame& f : frames_) {
     auto used = f.outer_uses.find(place);
-    HIDET_REQUIRE(used == f.outer_uses.end(), ErrorCode::usage, used->second.text(), "this value read ", quoted(place),
-                  " before the loop", at_text(f.loc), ", which stores to it", at_text(at),
+    HIDET_REQUIRE(used == f.outer_uses.end(), ErrorCode::usage, used->second.text(),
+                  "this value read ", quoted(place), " before the loop", at_text(f.loc),
+                  ", which stores to it", at_text(at),
                   "; bind the value with let before the loop, or read inside it");
   }
   auto known = known_.find(place);
   if (known != known_.end() && known->second.is_local)
     for (size_t i = known->second.depth; i < frames_.size(); i++)
-      HIDET_REQUIRE(frames_[i].kind != FrameKind::parallel, ErrorCode::usage, at.text(), quoted(place),
-                    " is declared outside the parallel loop", at_text(frames_[i].loc),
-                    " and stored to inside it: iterations would race");
+      HIDET_REQUIRE(frames_[i].kind != FrameKind::parallel, ErrorCode::usage, at.text(),
+                    quoted(place), " is declared outside the parallel loop",
+                    at_text(frames_[i].loc), " and stored to inside it: iterations would race");
   stores_[place] = {++clock_, at};
   written_.insert(place);
 }
@@ -99,19 +102,21 @@ void FunctionRecorder::mark_store(const Node* raw, SourceLoc at) {
 void FunctionRecorder::check_var(const Var& var, SourceLoc at) {
   auto it = known_.find(&var);
   if (it != known_.end()) {
-    HIDET_REQUIRE(it->second.open, ErrorCode::usage, at.text(), "'", var.name, "'", at_text(var.loc),
-                  " is used after its scope closed");
+    HIDET_REQUIRE(it->second.open, ErrorCode::usage, at.text(), "'", var.name, "'",
+                  at_text(var.loc), " is used after its scope closed");
     return;
   }
   for (ModuleState::Global& g : module_->globals)
     if (g.var.var.get() == &var) {
       (is_cuda() ? g.cuda : g.cpu) = true;
-      HIDET_REQUIRE(!(g.cuda && g.cpu), ErrorCode::usage, at.text(), "the global variable '", var.name,
+      HIDET_REQUIRE(!(g.cuda && g.cpu), ErrorCode::usage, at.text(), "the global variable '",
+                    var.name,
                     "' is used by a CUDA function and by a CPU function; make one for each");
       return;
     }
   throw Error(ErrorCode::usage,
-              "'" + var.name + "'" + at_text(var.loc) + " belongs to another function than '" + function_.name + "'",
+              "'" + var.name + "'" + at_text(var.loc) + " belongs to another function than '" +
+                  function_.name + "'",
               at.text());
 }
 
@@ -119,9 +124,9 @@ void FunctionRecorder::check_primitive(const Prim& prim, SourceLoc at) const {
   const Primitive* row = find_primitive(prim.name);
   HIDET_REQUIRE(row, ErrorCode::usage, at.text(), "there is no primitive '", prim.name, "'");
   const bool cuda = is_cuda();
-  HIDET_REQUIRE(row->target == PrimTarget::any || (row->target == PrimTarget::cuda) == cuda, ErrorCode::usage,
-                at.text(), "'", prim.name, "' is for ", cuda ? "CPU" : "CUDA", " functions; '", function_.name,
-                "' is a ", ir::name(function_.kind), " function");
+  HIDET_REQUIRE(row->target == PrimTarget::any || (row->target == PrimTarget::cuda) == cuda,
+                ErrorCode::usage, at.text(), "'", prim.name, "' is for ", cuda ? "CPU" : "CUDA",
+                " functions; '", function_.name, "' is a ", ir::name(function_.kind), " function");
 }
 
 void FunctionRecorder::check_node(const Node& node, SourceLoc at) {
@@ -144,7 +149,8 @@ void FunctionRecorder::note_effects(const Stmt& stmt) {
   if (k == Kind::Assert || k == Kind::Asm || k == Kind::Evaluate) effects_ = true;
 }
 
-void FunctionRecorder::emit(Stmt stmt, const std::vector<const Value*>& uses, const Node* stored_place) {
+void FunctionRecorder::emit(Stmt stmt, const std::vector<const Value*>& uses,
+                            const Node* stored_place) {
   const SourceLoc at = stmt->loc.line ? stmt->loc : function_.loc;
   std::vector<Read> all;
   for (const Value* v : uses) {
@@ -154,7 +160,11 @@ void FunctionRecorder::emit(Stmt stmt, const std::vector<const Value*>& uses, co
   const Value joined(Expr(), std::move(all));
   use(joined, at);
   for_each_child(
-      *stmt, [&](const Expr& e) { if (e->kind != Kind::Var || (stmt->kind != Kind::DeclVar && stmt->kind != Kind::DeclTensor)) check_visible(e, at); },
+      *stmt,
+      [&](const Expr& e) {
+        if (e->kind != Kind::Var || (stmt->kind != Kind::DeclVar && stmt->kind != Kind::DeclTensor))
+          check_visible(e, at);
+      },
       [](const Stmt&) {});
   if (const DeclVar* d = as<DeclVar>(stmt)) {
     if (d->init) check_visible(d->init, at);
@@ -174,7 +184,8 @@ void FunctionRecorder::emit(Stmt stmt, const std::vector<const Value*>& uses, co
 
 void FunctionRecorder::declare(const VarRef& var, const Expr& init) {
   Known known{var, true, frames_.size(), nullptr, false};
-  known.is_local = var->is_mutable || (var->type.is_tensor() && var->type.tensor_info().scope == Scope::registers);
+  known.is_local = var->is_mutable ||
+                   (var->type.is_tensor() && var->type.tensor_info().scope == Scope::registers);
   if (init && (init->type.is_pointer() || init->type.is_tensor()) && !var->is_mutable) {
     const Node* place = place_of(init);
     if (place && place->kind == Kind::Var) known.root = place;
@@ -184,7 +195,8 @@ void FunctionRecorder::declare(const VarRef& var, const Expr& init) {
 }
 
 VarRef FunctionRecorder::bind(const std::string& name, const Value& v, SourceLoc loc) {
-  HIDET_REQUIRE(v.expr() && !v.type().is_void(), ErrorCode::usage, loc.text(), "'", name, "' is bound to no value");
+  HIDET_REQUIRE(v.expr() && !v.type().is_void(), ErrorCode::usage, loc.text(), "'", name,
+                "' is bound to no value");
   VarRef var = make_var(name, v.type(), false, loc);
   emit(make_stmt<DeclVar>(loc, var, v.expr()), {&v}, nullptr);
   return var;
@@ -197,8 +209,8 @@ VarRef FunctionRecorder::add_param(const std::string& name, const Type& type, So
   for (const VarRef& p : function_.params)
     HIDET_REQUIRE(p->name != name, ErrorCode::usage, loc.text(), "the function '", function_.name,
                   "' has two arguments called '", name, "'");
-  HIDET_REQUIRE(type.is_arithmetic() || type.is_pointer() || type.is_tensor(), ErrorCode::usage, loc.text(),
-                "the argument '", name, "' cannot be of type ", type.text());
+  HIDET_REQUIRE(type.is_arithmetic() || type.is_pointer() || type.is_tensor(), ErrorCode::usage,
+                loc.text(), "the argument '", name, "' cannot be of type ", type.text());
   if (type.is_tensor())
     for (const Expr& extent : type.tensor_info().shape) check_visible(extent, loc);
   VarRef var = make_var(name, type, false, loc);
@@ -224,10 +236,12 @@ Stmt FunctionRecorder::close() {
 
 void FunctionRecorder::open_branch(bool chained, const Value& cond, bool has_cond, SourceLoc loc) {
   Frame& outer = frames_.back();
-  HIDET_REQUIRE(!chained || (!outer.chain.empty() && outer.chain_at + 1 == outer.body.size()), ErrorCode::usage,
-                loc.text(), has_cond ? "else_when" : "otherwise", " does not follow a when or else_when");
-  HIDET_REQUIRE(!chained || outer.chain.back().cond, ErrorCode::usage, loc.text(), has_cond ? "else_when" : "otherwise",
-                " follows an otherwise", at_text(outer.chain.back().loc));
+  HIDET_REQUIRE(!chained || (!outer.chain.empty() && outer.chain_at + 1 == outer.body.size()),
+                ErrorCode::usage, loc.text(), has_cond ? "else_when" : "otherwise",
+                " does not follow a when or else_when");
+  HIDET_REQUIRE(!chained || outer.chain.back().cond, ErrorCode::usage, loc.text(),
+                has_cond ? "else_when" : "otherwise", " follows an otherwise",
+                at_text(outer.chain.back().loc));
   if (chained) {
     // This arm runs where the former ones did not: what they stored has not happened.
     for (const auto& [place, mark] : stores_) outer.after_chain.insert_or_assign(place, mark);
@@ -238,8 +252,9 @@ void FunctionRecorder::open_branch(bool chained, const Value& cond, bool has_con
     outer.after_chain.clear();
   }
   if (has_cond) {
-    HIDET_REQUIRE(cond.expr() && cond.type().is_scalar() && cond.dtype().is_boolean(), ErrorCode::usage, loc.text(),
-                  "a condition is a boolean, not ", cond.expr() ? cond.type().text() : "nothing");
+    HIDET_REQUIRE(cond.expr() && cond.type().is_scalar() && cond.dtype().is_boolean(),
+                  ErrorCode::usage, loc.text(), "a condition is a boolean, not ",
+                  cond.expr() ? cond.type().text() : "nothing");
     use(cond, loc);
     check_visible(cond.expr(), loc);
     for (const Read& r : cond.reads())
@@ -266,7 +281,8 @@ void FunctionRecorder::close_branch() {
   const bool empty = frames_.back().body.empty();
   Stmt body = close();
   Frame& outer = frames_.back();
-  if (empty) keep_error(loc, "a branch that records nothing; remove it, or write a comment() into it");
+  if (empty)
+    keep_error(loc, "a branch that records nothing; remove it, or write a comment() into it");
   outer.chain.back().body = std::move(body);
   rebuild_chain(outer);
   for (const auto& [place, mark] : outer.after_chain) {
@@ -277,13 +293,14 @@ void FunctionRecorder::close_branch() {
 
 void FunctionRecorder::check_no_parallel(const char* what, SourceLoc at) {
   for (const Frame& f : frames_)
-    HIDET_REQUIRE(f.kind != FrameKind::parallel, ErrorCode::usage, at.text(), what, " inside a parallel loop",
-                  at_text(f.loc));
+    HIDET_REQUIRE(f.kind != FrameKind::parallel, ErrorCode::usage, at.text(), what,
+                  " inside a parallel loop", at_text(f.loc));
 }
 
 void FunctionRecorder::check_jump(bool is_break, SourceLoc at) {
   const char* what = is_break ? "break_loop()" : "continue_loop()";
-  auto frame = std::find_if(frames_.rbegin(), frames_.rend(), [](const Frame& f) { return is_loop(f.kind); });
+  auto frame = std::find_if(frames_.rbegin(), frames_.rend(),
+                            [](const Frame& f) { return is_loop(f.kind); });
   HIDET_REQUIRE(frame != frames_.rend(), ErrorCode::usage, at.text(), what, " outside a loop");
   const FrameKind k = frame->kind;
   const char* loop = k == FrameKind::parallel    ? "a parallel loop"
@@ -292,7 +309,8 @@ void FunctionRecorder::check_jump(bool is_break, SourceLoc at) {
                      : k == FrameKind::mapped    ? "a task mapping"
                                                  : nullptr;
   const bool fine = !loop || (!is_break && (k == FrameKind::parallel || k == FrameKind::loop_nest));
-  HIDET_REQUIRE(fine, ErrorCode::usage, at.text(), what, " cannot be used in ", loop, at_text(frame->loc));
+  HIDET_REQUIRE(fine, ErrorCode::usage, at.text(), what, " cannot be used in ", loop,
+                at_text(frame->loc));
 }
 
 std::string FunctionRecorder::loop_name(size_t more) const {
@@ -307,7 +325,8 @@ void FunctionRecorder::keep_error(SourceLoc at, const std::string& message) {
 }
 
 bool FunctionRecorder::is_param(const Node* node) const {
-  return std::any_of(function_.params.begin(), function_.params.end(), [&](const VarRef& p) { return p.get() == node; });
+  return std::any_of(function_.params.begin(), function_.params.end(),
+                     [&](const VarRef& p) { return p.get() == node; });
 }
 
 }  // namespace hidet::lang::detail

@@ -50,7 +50,16 @@ struct ModuleState {
 };
 
 /// What opened a scope.
-enum class FrameKind : uint8_t { function, loop, parallel, loop_nest, unrolled, mapped, loop_while, branch };
+enum class FrameKind : uint8_t {
+  function,
+  loop,
+  parallel,
+  loop_nest,
+  unrolled,
+  mapped,
+  loop_while,
+  branch
+};
 
 struct StoreMark {
   uint64_t clock;
@@ -72,7 +81,8 @@ struct Frame {
   uint64_t opened;
   std::vector<Stmt> body = {};
   std::vector<const Node*> declared = {};
-  std::unordered_map<const Node*, SourceLoc> outer_uses = {};  ///< loops: places read by values older than the loop
+  std::unordered_map<const Node*, SourceLoc> outer_uses =
+      {};  ///< loops: places read by values older than the loop
   // The if chain at the end of `body`, which else_when and otherwise continue.
   std::vector<Arm> chain = {};
   size_t chain_at = 0;
@@ -81,7 +91,8 @@ struct Frame {
 
 class FunctionRecorder final : public ir::Recorder {
  public:
-  FunctionRecorder(std::shared_ptr<ModuleState> module, std::string name, ir::FuncKind kind, SourceLoc loc);
+  FunctionRecorder(std::shared_ptr<ModuleState> module, std::string name, ir::FuncKind kind,
+                   SourceLoc loc);
   ~FunctionRecorder() override;
 
   // Recorder
@@ -108,7 +119,9 @@ class FunctionRecorder final : public ir::Recorder {
   void use(const Value& v, SourceLoc at);
   void check_visible(const Expr& e, SourceLoc at);
   void mark_store(const Node* place, SourceLoc at);
-  void must_be_used(const Expr& call, SourceLoc at) { unused_.emplace(call.get(), std::pair{call, at}); }
+  void must_be_used(const Expr& call, SourceLoc at) {
+    unused_.emplace(call.get(), std::pair{call, at});
+  }
   void check_jump(bool is_break, SourceLoc at);
   void check_no_parallel(const char* what, SourceLoc at);
 
@@ -158,11 +171,12 @@ class FunctionRecorder final : public ir::Recorder {
   std::unordered_map<const Node*, Known> known_;
   Stores stores_;
   uint64_t clock_ = 1;
-  std::unordered_map<const Node*, std::pair<Expr, SourceLoc>> unused_;  ///< calls that must reach a statement
+  std::unordered_map<const Node*, std::pair<Expr, SourceLoc>>
+      unused_;  ///< calls that must reach a statement
   std::exception_ptr pending_;
   bool effects_ = false, has_result_ = false;
   int64_t static_shared_ = 0;
-  Expr dynamic_shared_;  ///< sum of the dynamic shared tensors
+  Expr dynamic_shared_;                      ///< sum of the dynamic shared tensors
   std::unordered_set<const Node*> written_;  ///< roots that were stored to
 };
 

@@ -9,13 +9,15 @@
 
 namespace hidet::lang {
 
-void simulate_module(const ir::Module& module, const std::string& function, const std::vector<SimArg>& args) {
+void simulate_module(const ir::Module& module, const std::string& function,
+                     const std::vector<SimArg>& args) {
   ir::verify(module);
 #ifdef HIDET_HAS_SIMULATOR
   const std::vector<backends::SimArg> list(args.begin(), args.end());
   backends::simulate(module, function, list);
 #else
-  throw Error(ErrorCode::unsupported, "this build has no simulator: '" + function + "' cannot be simulated with " +
+  throw Error(ErrorCode::unsupported, "this build has no simulator: '" + function +
+                                          "' cannot be simulated with " +
                                           std::to_string(args.size()) + " arguments");
 #endif
 }

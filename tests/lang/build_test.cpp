@@ -86,7 +86,8 @@ TEST(Build, TensorsGuardsAndMath) {
     auto y = f.arg("y", tensor(f32, {rows, columns}, col_major()));
     for (auto i : parallel(rows)) {
       auto most = var("most", f32, x(i, 0));
-      for (auto j : range(1, columns + 3)) most = max(most, select(j < columns, x.read({i, j}), x(i, 0)));
+      for (auto j : range(1, columns + 3))
+        most = max(most, select(j < columns, x.read({i, j}), x(i, 0)));
       auto sum = var("sum", f32, 0.f);
       for (auto j : range(columns)) sum += exp(x(i, j) - most);
       for (auto j : range(columns + 2)) y.write({i, j}, exp(x.read({i, j}) - most) / sum);
@@ -102,7 +103,8 @@ TEST(Build, TensorsGuardsAndMath) {
     for (int j = 0; j < columns; j++) most = std::fmax(most, in[i * columns + j]);
     for (int j = 0; j < columns; j++) sum += std::exp(in[i * columns + j] - most);
     for (int j = 0; j < columns; j++)
-      EXPECT_NEAR(out[j * rows + i], std::exp(in[i * columns + j] - most) / sum, 1e-6) << i << ", " << j;
+      EXPECT_NEAR(out[j * rows + i], std::exp(in[i * columns + j] - most) / sum, 1e-6)
+          << i << ", " << j;
   }
 }
 
@@ -122,9 +124,11 @@ TEST(Build, VectorsAndRegisters) {
   });
   std::vector<float> in, expected(32, 0.f);
   for (int i = 0; i < 9; i++) in.push_back(static_cast<float>(i) + 0.5f);
-  for (int i = 0; i < 8; i++) expected[i] = in[i] * 2 + in[8], expected[8 + i] = static_cast<float>(i) + in[3];
+  for (int i = 0; i < 8; i++)
+    expected[i] = in[i] * 2 + in[8], expected[8 + i] = static_cast<float>(i) + in[3];
   for (int i = 0; i < 4; i++) expected[16 + i] = in[i] * 3, expected[20 + i] = in[i] - 1;
-  expected[24 + 4 + 2] = expected[24 + 4 + 3] = 1;  // worker 3 is at (1, 1) of 2 x 2: row 1, columns 2 and 3
+  expected[24 + 4 + 2] = expected[24 + 4 + 3] =
+      1;  // worker 3 is at (1, 1) of 2 x 2: row 1, columns 2 and 3
   Tensor x = from_vector<float>(in, {9}), y = zeros({32}, f32);
   m.build()(x, y);
   EXPECT_EQ(y.to_vector<float>(), expected);
@@ -175,7 +179,8 @@ TEST(Build, ArgumentsAreChecked) {
 
 TEST(Build, ExternFunctions) {
   ScriptModule m("extern_use");
-  auto add = m.extern_func("host_add", {i32, i32}, i32, reinterpret_cast<void*>(+[](int32_t a, int32_t b) { return a + b; }));
+  auto add = m.extern_func("host_add", {i32, i32}, i32,
+                           reinterpret_cast<void*>(+[](int32_t a, int32_t b) { return a + b; }));
   m.public_func("launch", [&](Function& f) { f.returns(add(f.arg("x", i32), 40)); });
   EXPECT_EQ(m.build()(2).integer(), 42);
 }
@@ -208,7 +213,8 @@ TEST(Build, CudaWithoutAGpu) {
     first(threadIdx.x) = 0.f;
     second(threadIdx.x) = f16.bits() == 16 ? 1.0 : 0.0;
     syncthreads();
-    if (auto _ = when(i < n)) y[i] = square(x[i]) + first(threadIdx.x) * cast(second(threadIdx.x), f32);
+    if (auto _ = when(i < n))
+      y[i] = square(x[i]) + first(threadIdx.x) * cast(second(threadIdx.x), f32);
     auto total = var("total", f32, y[0]);
     for (int offset = 16; offset > 0; offset /= 2) total += shfl_down(total, offset);
     if (auto _ = when(threadIdx.x == 0)) atomic_add(y, total);

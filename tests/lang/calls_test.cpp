@@ -10,13 +10,17 @@ using ir::FuncKind;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string here(int line, const std::string& message) { return at("calls_test.cpp", line, message); }
+std::string here(int line, const std::string& message) {
+  return at("calls_test.cpp", line, message);
+}
 
 /// A function, because inside a macro every line is the macro's. `line` is read after the refusal.
-void expect(const std::string& message, const int& line, const std::string& expected) { EXPECT_EQ(message, here(line, expected)); }
+void expect(const std::string& message, const int& line, const std::string& expected) {
+  EXPECT_EQ(message, here(line, expected));
+}
 
-constexpr FuncKind kKinds[] = {FuncKind::public_, FuncKind::cuda_kernel, FuncKind::cuda_internal, FuncKind::cpu_kernel,
-                               FuncKind::cpu_internal};
+constexpr FuncKind kKinds[] = {FuncKind::public_, FuncKind::cuda_kernel, FuncKind::cuda_internal,
+                               FuncKind::cpu_kernel, FuncKind::cpu_internal};
 
 // Every pair of kinds against the table of docs/script.md.
 TEST(Calls, EveryPairOfKinds) {
@@ -45,8 +49,9 @@ TEST(Calls, EveryPairOfKinds) {
       if (may[i][j]) {
         EXPECT_EQ(message, "") << i << " " << j;
       } else {
-        EXPECT_EQ(message, here(line, std::string("the ") + ir::name(kKinds[i]) + " function 'caller' calls the " +
-                                          ir::name(kKinds[j]) + " function 'callee', which only " +
+        EXPECT_EQ(message, here(line, std::string("the ") + ir::name(kKinds[i]) +
+                                          " function 'caller' calls the " + ir::name(kKinds[j]) +
+                                          " function 'callee', which only " +
                                           ir::callers_of(kKinds[j]) + " functions may call"));
       }
     }
@@ -65,14 +70,17 @@ TEST(Calls, ParallelByKind) {
       });
     });
     if (kind == FuncKind::public_ || kind == FuncKind::cpu_kernel) EXPECT_EQ(message, "");
-    else EXPECT_THAT(message, HasSubstr(std::string("a parallel loop in the ") + ir::name(kind) + " function 'f'"));
+    else
+      EXPECT_THAT(message, HasSubstr(std::string("a parallel loop in the ") + ir::name(kind) +
+                                     " function 'f'"));
   }
 }
 
 TEST(Calls, PrimitivesOfTheOtherSide) {
   EXPECT_THAT(body_refusal([](Function&, Handle x, Handle) { x[threadIdx.x] = 1.f; }),
               HasSubstr("'thread_idx_x' is for CUDA functions; 'f' is a public function"));
-  EXPECT_THAT(body_refusal([](Function&, Handle, Handle) { syncthreads(); }), HasSubstr("'syncthreads' is for CUDA functions"));
+  EXPECT_THAT(body_refusal([](Function&, Handle, Handle) { syncthreads(); }),
+              HasSubstr("'syncthreads' is for CUDA functions"));
   EXPECT_THAT(body_refusal([](Function&, Handle, Handle) { (void)shared("s", f32, {4}); }),
               HasSubstr("shared memory is for CUDA functions"));
 }
@@ -86,7 +94,9 @@ TEST(Calls, Arguments) {
         auto n = f.arg("n", i32);
         p[n] = 1.f;
       });
-      m.public_func("f", [&](Function& f) { body(g, f.arg("x", ptr(f32)), f.arg("h", ptr(f16)), f.arg("n", i64)); });
+      m.public_func("f", [&](Function& f) {
+        body(g, f.arg("x", ptr(f32)), f.arg("h", ptr(f16)), f.arg("n", i64));
+      });
     });
   };
   EXPECT_EQ(call([&](auto& g, Handle x, Handle, Handle n) {
@@ -96,16 +106,20 @@ TEST(Calls, Arguments) {
             }),
             "");
   expect(call([&](auto& g, Handle x, Handle, Handle) {
-              line = __LINE__ + 1;
-              g(x);
-            }), line, "g(ptr(f32) p, i32 n) takes 2 arguments, not 1");
+           line = __LINE__ + 1;
+           g(x);
+         }),
+         line, "g(ptr(f32) p, i32 n) takes 2 arguments, not 1");
   expect(call([&](auto& g, Handle, Handle h, Handle) {
-              line = __LINE__ + 1;
-              g(h, 1);
-            }), line, "the argument 'p' of g(ptr(f32) p, i32 n) is given ptr(f16)");
+           line = __LINE__ + 1;
+           g(h, 1);
+         }),
+         line, "the argument 'p' of g(ptr(f32) p, i32 n) is given ptr(f16)");
   EXPECT_THAT(call([&](auto& g, Handle x, Handle, Handle) { g(x, 1.5f); }),
-              HasSubstr("the argument 'n' of g(ptr(f32) p, i32 n) of type i32 is given a floating-point constant"));
-  EXPECT_THAT(call([&](auto& g, Handle x, Handle, Handle) { g(x, int64_t(1) << 40); }), HasSubstr("does not fit"));
+              HasSubstr("the argument 'n' of g(ptr(f32) p, i32 n) of type i32 is given a "
+                        "floating-point constant"));
+  EXPECT_THAT(call([&](auto& g, Handle x, Handle, Handle) { g(x, int64_t(1) << 40); }),
+              HasSubstr("does not fit"));
   EXPECT_THAT(call([&](auto& g, Handle x, Handle, Handle) { x[0] = g(x, 1); }),
               HasSubstr("the value of a call that returns nothing is used"));
 }
@@ -137,7 +151,8 @@ TEST(Calls, ResultsOfEffectfulCalls) {
         f.returns(p[0]);
       });
       auto peek = m.cpu_internal("peek", [](Function& f) { f.returns(f.arg("p", ptr(f32))[0]); });
-      m.public_func("f", [&](Function& f) { body(bump, peek, f.arg("x", ptr(f32)), f.arg("y", ptr(f32))); });
+      m.public_func(
+          "f", [&](Function& f) { body(bump, peek, f.arg("x", ptr(f32)), f.arg("y", ptr(f32))); });
     });
   };
   EXPECT_EQ(with([](auto& bump, auto& peek, Handle x, Handle y) {
@@ -148,8 +163,9 @@ TEST(Calls, ResultsOfEffectfulCalls) {
               y[2] = r * r;
             }),
             "");
-  EXPECT_THAT(with([](auto& bump, auto&, Handle x, Handle y) { y[0] = bump(x) + x[0]; }),
-              HasSubstr("one expression touches 'x' twice and stores to it; bind one part with let"));
+  EXPECT_THAT(
+      with([](auto& bump, auto&, Handle x, Handle y) { y[0] = bump(x) + x[0]; }),
+      HasSubstr("one expression touches 'x' twice and stores to it; bind one part with let"));
   EXPECT_THAT(with([](auto& bump, auto&, Handle x, Handle y) {
                 auto r = bump(x);
                 y[0] = r;
@@ -191,7 +207,8 @@ TEST(Calls, AcrossModules) {
   });
   const ir::Module module = m.module();
   ASSERT_EQ(module.functions.size(), 4u);
-  ASSERT_TRUE(module.find("helper") && module.find("helper_1") && module.find("twice") && module.find("launch"));
+  ASSERT_TRUE(module.find("helper") && module.find("helper_1") && module.find("twice") &&
+              module.find("launch"));
   std::vector<std::string> called;
   ir::visit_all(module.find("launch")->body, [&](const ir::Node& n) {
     if (const ir::Call* c = ir::as<ir::Call>(&n)) called.push_back(c->callee);
@@ -219,10 +236,13 @@ TEST(Calls, OneKernelGetsALaunch) {
 
 TEST(Calls, NamesAreChecked) {
   int line = 0;
-  expect(refusal([&](ScriptModule& m) {
-              line = __LINE__ + 1;
-              m.public_func("two words", [](Function&) {});
-            }), line, "the name 'two words' of a function is no identifier: letters, digits and _, no digit first");
+  expect(
+      refusal([&](ScriptModule& m) {
+        line = __LINE__ + 1;
+        m.public_func("two words", [](Function&) {});
+      }),
+      line,
+      "the name 'two words' of a function is no identifier: letters, digits and _, no digit first");
   EXPECT_THAT(refusal([&](ScriptModule& m) {
                 m.public_func("f", [](Function&) {});
                 m.public_func("f", [](Function&) {});
@@ -273,12 +293,16 @@ TEST(Launch, SizesThatAreWrong) {
     });
   };
   for (int64_t n : {int64_t(-1), int64_t(0), int64_t(1025), int64_t(1) << 31})
-    expect(block(n), line, "block_dim x of 'k' is " + std::to_string(n) + "; it must be from 1 to 1024");
+    expect(block(n), line,
+           "block_dim x of 'k' is " + std::to_string(n) + "; it must be from 1 to 1024");
   for (int n : {0, -1})
     EXPECT_THAT(bounds([n](Function& f, Handle, Handle) { f.grid_dim(n); }),
-                HasSubstr("grid_dim x of 'k' is " + std::to_string(n) + "; it must be from 1 to 2147483647"));
-  EXPECT_THAT(bounds([](Function& f, Handle, Handle) { f.grid_dim(1, 65536); }), HasSubstr("from 1 to 65535"));
-  EXPECT_THAT(bounds([](Function& f, Handle, Handle) { f.block_dim(64, 32); }), HasSubstr("have 2048 threads; the limit is 1024"));
+                HasSubstr("grid_dim x of 'k' is " + std::to_string(n) +
+                          "; it must be from 1 to 2147483647"));
+  EXPECT_THAT(bounds([](Function& f, Handle, Handle) { f.grid_dim(1, 65536); }),
+              HasSubstr("from 1 to 65535"));
+  EXPECT_THAT(bounds([](Function& f, Handle, Handle) { f.block_dim(64, 32); }),
+              HasSubstr("have 2048 threads; the limit is 1024"));
   EXPECT_THAT(bounds([](Function& f, Handle, Handle y) { f.grid_dim(cast(y[0], i32)); }),
               HasSubstr("grid_dim of 'k' must be an expression of its arguments"));
   EXPECT_THAT(bounds([](Function&, Handle, Handle) { (void)shared("s", f32, {16384}); }),

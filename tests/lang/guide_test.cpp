@@ -110,7 +110,8 @@ static ScriptModule matmul(int m_size, int n_size, int k_size) {
       syncthreads();
     }
     for (auto [ti, tj] : spatial(8, 8).on(threadIdx.x))
-      for (auto [i, j] : grid(4, 4)) c.write({row + ti * 4 + i, col + tj * 4 + j}, acc(i, j));  // dropped outside
+      for (auto [i, j] : grid(4, 4))
+        c.write({row + ti * 4 + i, col + tj * 4 + j}, acc(i, j));  // dropped outside
   });
   return m;
 }
@@ -125,11 +126,13 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 TEST(Guide, BlocksAreTheFunctionsOfThisFile) {
-  const std::filesystem::path here = __FILE__;
-  const std::string code = text_of(here), guide = text_of(here.parent_path() / "../../docs/script.md");
+  const std::filesystem::path root = HIDET_SOURCE_DIR;
+  const std::string code = text_of(root / "tests/lang/guide_test.cpp"),
+                    guide = text_of(root / "docs/script.md");
   ASSERT_FALSE(code.empty());
   int blocks = 0;
-  for (size_t at = guide.find("```cpp\nstatic"); at != std::string::npos; at = guide.find("```cpp\nstatic", at + 1)) {
+  for (size_t at = guide.find("```cpp\nstatic"); at != std::string::npos;
+       at = guide.find("```cpp\nstatic", at + 1)) {
     const size_t begin = at + 7;
     const std::string block = guide.substr(begin, guide.find("```", begin) - begin);
     EXPECT_NE(code.find(block), std::string::npos) << "not in guide_test.cpp:\n" << block;
@@ -141,7 +144,8 @@ TEST(Guide, BlocksAreTheFunctionsOfThisFile) {
 TEST(Guide, Hello) { hello().build()(2); }
 
 TEST(Guide, VectorAdd) {
-  const hidet::Tensor a = hidet::from_vector<float>({1, 2, 3}, {3}), b = hidet::from_vector<float>({10, 20, 30}, {3});
+  const hidet::Tensor a = hidet::from_vector<float>({1, 2, 3}, {3}),
+                      b = hidet::from_vector<float>({10, 20, 30}, {3});
   hidet::Tensor c = hidet::zeros({3}, hidet::f32);
   vector_add().build()(a, b, c, 3);
   EXPECT_EQ(c.to_vector<float>(), (std::vector<float>{11, 22, 33}));

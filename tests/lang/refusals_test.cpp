@@ -6,24 +6,31 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::string here(int line, const std::string& message) { return at("refusals_test.cpp", line, message); }
+std::string here(int line, const std::string& message) {
+  return at("refusals_test.cpp", line, message);
+}
 
 /// A function, because inside a macro every line is the macro's. `line` is read after the refusal.
-void expect(const std::string& message, const int& line, const std::string& expected) { EXPECT_EQ(message, here(line, expected)); }
+void expect(const std::string& message, const int& line, const std::string& expected) {
+  EXPECT_EQ(message, here(line, expected));
+}
 
 // --- what must not compile
 
 template <class T>
 concept SteersCpp = requires(T t) { t ? 1 : 0; };
 static_assert(!std::is_constructible_v<bool, Value>);
-static_assert(!SteersCpp<Value> && !SteersCpp<Handle> && !SteersCpp<Var&> && !SteersCpp<ElementProxy&> && !SteersCpp<CallResult&>);
+static_assert(!SteersCpp<Value> && !SteersCpp<Handle> && !SteersCpp<Var&> &&
+              !SteersCpp<ElementProxy&> && !SteersCpp<CallResult&>);
 
 template <class T>
 concept BoolAsTemporary = requires(T (*make)()) { make() ? 1 : 0; };
 template <class T>
 concept BoolAsName = requires(T& t) { t ? 1 : 0; };
-static_assert(BoolAsName<detail::Branch> && !BoolAsTemporary<detail::Branch>, "if (when(c)) needs a name");
-static_assert(!std::is_copy_constructible_v<detail::Branch> && !std::is_move_constructible_v<detail::Branch>);
+static_assert(BoolAsName<detail::Branch> && !BoolAsTemporary<detail::Branch>,
+              "if (when(c)) needs a name");
+static_assert(!std::is_copy_constructible_v<detail::Branch> &&
+              !std::is_move_constructible_v<detail::Branch>);
 
 template <class T, class V>
 concept AssignsAsName = requires(T& t, V v) { t = v; };
@@ -31,9 +38,12 @@ template <class T, class V>
 concept AssignsAsTemporary = requires(T (*make)(), V v) { make() = v; };
 static_assert(!AssignsAsName<ElementProxy, Value> && AssignsAsTemporary<ElementProxy, Value>);
 static_assert(!AssignsAsName<ElementProxy, int> && AssignsAsTemporary<ElementProxy, float>);
-static_assert(!std::is_copy_constructible_v<ElementProxy> && !std::is_move_constructible_v<ElementProxy>);
-static_assert(!std::is_copy_constructible_v<Var> && !std::is_move_constructible_v<Var> && AssignsAsName<Var, Value>);
-static_assert(std::is_copy_constructible_v<Handle> && !AssignsAsName<Handle, Value> && !AssignsAsName<Handle, Handle>);
+static_assert(!std::is_copy_constructible_v<ElementProxy> &&
+              !std::is_move_constructible_v<ElementProxy>);
+static_assert(!std::is_copy_constructible_v<Var> && !std::is_move_constructible_v<Var> &&
+              AssignsAsName<Var, Value>);
+static_assert(std::is_copy_constructible_v<Handle> && !AssignsAsName<Handle, Value> &&
+              !AssignsAsName<Handle, Handle>);
 static_assert(!std::is_copy_constructible_v<CallResult> && !AssignsAsName<CallResult, Value>);
 
 // --- scopes
@@ -98,7 +108,8 @@ TEST(Refusals, WhenThatRecordsNothing) {
     }
     x[0] = 1.f;
   });
-  EXPECT_EQ(message, here(line, "a branch that records nothing; remove it, or write a comment() into it"));
+  EXPECT_EQ(message,
+            here(line, "a branch that records nothing; remove it, or write a comment() into it"));
 }
 
 TEST(Refusals, OtherwiseWithoutWhen) {
@@ -120,32 +131,36 @@ TEST(Refusals, OtherwiseWithoutWhen) {
 
 TEST(Refusals, CppBreakAndReturn) {
   int line = 0;
-  const char* const expected = "C++ 'break' or 'return' left a recorded loop; use break_loop() or f.returns()";
+  const char* const expected =
+      "C++ 'break' or 'return' left a recorded loop; use break_loop() or f.returns()";
   expect(body_refusal([&](Function&, Handle x, Handle n) {
-              line = __LINE__ + 1;
-              for (auto i : range(n)) {
-                x[i] = 1.f;
-                break;
-              }
-            }), line, expected);
+           line = __LINE__ + 1;
+           for (auto i : range(n)) {
+             x[i] = 1.f;
+             break;
+           }
+         }),
+         line, expected);
   expect(body_refusal([&](Function&, Handle x, Handle n) {
-              for (auto i : range(n)) {
-                line = __LINE__ + 1;
-                for (auto [j, k] : grid(n, 4)) {
-                  x[i] = cast(j + k, f32);
-                  if (line > 0) return;
-                }
-              }
-            }), line, expected);
+           for (auto i : range(n)) {
+             line = __LINE__ + 1;
+             for (auto [j, k] : grid(n, 4)) {
+               x[i] = cast(j + k, f32);
+               if (line > 0) return;
+             }
+           }
+         }),
+         line, expected);
   expect(body_refusal([&](Function&, Handle x, Handle n) {
-              line = __LINE__ + 1;
-              for (auto _ : loop_while(n > 3)) {
-                if (auto w = when(x[0] > 1.f)) {
-                  x[0] = 2.f;
-                  break;
-                }
-              }
-            }), line, expected);
+           line = __LINE__ + 1;
+           for (auto _ : loop_while(n > 3)) {
+             if (auto w = when(x[0] > 1.f)) {
+               x[0] = 2.f;
+               break;
+             }
+           }
+         }),
+         line, expected);
 }
 
 TEST(Refusals, ExceptionsPassThroughOpenScopes) {
@@ -154,7 +169,8 @@ TEST(Refusals, ExceptionsPassThroughOpenScopes) {
                              [](Function& f) {
                                auto n = f.arg("n", i32);
                                for (auto i : range(n))
-                                 if (auto _ = when(i > 2)) throw std::runtime_error("the user's own");
+                                 if (auto _ = when(i > 2))
+                                   throw std::runtime_error("the user's own");
                              }),
                std::runtime_error);
   EXPECT_EQ(ir::current_recorder(), nullptr);
@@ -166,9 +182,10 @@ TEST(Refusals, ExceptionsPassThroughOpenScopes) {
 TEST(Refusals, Jumps) {
   int line = 0;
   expect(body_refusal([&](Function&, Handle, Handle) {
-              line = __LINE__ + 1;
-              break_loop();
-            }), line, "break_loop() outside a loop");
+           line = __LINE__ + 1;
+           break_loop();
+         }),
+         line, "break_loop() outside a loop");
   EXPECT_THAT(body_refusal([&](Function&, Handle, Handle n) {
                 for (auto i : parallel(n))
                   if (auto _ = when(i > 1)) break_loop();
@@ -217,9 +234,10 @@ TEST(Refusals, ValueAfterAStoreToItsVariable) {
     use = __LINE__ + 1;
     x[0] = t;
   });
-  EXPECT_EQ(message, here(use, "this value read 'v' (refusals_test.cpp:" + std::to_string(read) +
-                                   ") before the store to it (refusals_test.cpp:" + std::to_string(store) +
-                                   "); bind the value with let before the store"));
+  EXPECT_EQ(message,
+            here(use, "this value read 'v' (refusals_test.cpp:" + std::to_string(read) +
+                          ") before the store to it (refusals_test.cpp:" + std::to_string(store) +
+                          "); bind the value with let before the store"));
 }
 
 TEST(Refusals, ElementAfterAStoreToItsPlace) {
@@ -232,7 +250,8 @@ TEST(Refusals, ElementAfterAStoreToItsPlace) {
     x[2] = t;
   });
   EXPECT_THAT(message, StartsWith(here(use, "this value read 'x'")));
-  EXPECT_THAT(message, HasSubstr("the store to it (refusals_test.cpp:" + std::to_string(store) + ")"));
+  EXPECT_THAT(message,
+              HasSubstr("the store to it (refusals_test.cpp:" + std::to_string(store) + ")"));
   // A named proxy is the element as it was where it was written.
   EXPECT_THAT(body_refusal([&](Function&, Handle x, Handle) {
                 auto e = x[0];
@@ -262,8 +281,10 @@ TEST(Refusals, ValueMadeBeforeALoopThatStores) {
       v += 1;
     }
   });
-  EXPECT_THAT(message, StartsWith(here(use, "this value read 'v' before the loop (refusals_test.cpp:")));
-  EXPECT_THAT(message, HasSubstr("which stores to it (refusals_test.cpp:" + std::to_string(store) + ")"));
+  EXPECT_THAT(message,
+              StartsWith(here(use, "this value read 'v' before the loop (refusals_test.cpp:")));
+  EXPECT_THAT(message,
+              HasSubstr("which stores to it (refusals_test.cpp:" + std::to_string(store) + ")"));
 }
 
 TEST(Refusals, FreshValuesAreFine) {
@@ -303,7 +324,9 @@ TEST(Refusals, VariableOutsideAParallelLoop) {
       sum += x[i];
     }
   });
-  EXPECT_THAT(message, StartsWith(here(line, "'sum' is declared outside the parallel loop (refusals_test.cpp:")));
+  EXPECT_THAT(
+      message,
+      StartsWith(here(line, "'sum' is declared outside the parallel loop (refusals_test.cpp:")));
 }
 
 // --- types
@@ -311,23 +334,27 @@ TEST(Refusals, VariableOutsideAParallelLoop) {
 TEST(Refusals, Types) {
   int line = 0;
   expect(body_refusal([&](Function&, Handle x, Handle n) {
-              line = __LINE__ + 1;
-              x[0] = n;
-            }), line, "an element of type f32 is given i32; cast it");
+           line = __LINE__ + 1;
+           x[0] = n;
+         }),
+         line, "an element of type f32 is given i32; cast it");
   expect(body_refusal([&](Function&, Handle x, Handle n) {
-              line = __LINE__ + 1;
-              x[0] = x[1] * n;
-            }), line, "'mul' of f32 and i32 has no common type; cast one of them");
+           line = __LINE__ + 1;
+           x[0] = x[1] * n;
+         }),
+         line, "'mul' of f32 and i32 has no common type; cast one of them");
   EXPECT_THAT(body_refusal([&](Function&, Handle x, Handle n) {
                 if (auto _ = when(n)) x[0] = 1.f;
               }),
               HasSubstr("a condition is a boolean, not i32"));
-  EXPECT_THAT(body_refusal([&](Function&, Handle x, Handle) { x[x[0]] = 1.f; }), HasSubstr("an index is a scalar integer"));
-  EXPECT_THAT(body_refusal([&](Function&, Handle, Handle n) {
-                auto v = var("v", i32, n);
-                v = 1.5;
-              }),
-              HasSubstr("the variable 'v' of type i32 is given a floating-point constant; cast it"));
+  EXPECT_THAT(body_refusal([&](Function&, Handle x, Handle) { x[x[0]] = 1.f; }),
+              HasSubstr("an index is a scalar integer"));
+  EXPECT_THAT(
+      body_refusal([&](Function&, Handle, Handle n) {
+        auto v = var("v", i32, n);
+        v = 1.5;
+      }),
+      HasSubstr("the variable 'v' of type i32 is given a floating-point constant; cast it"));
   EXPECT_THAT(body_refusal([&](Function&, Handle, Handle n) {
                 auto v = var("v", i8, 3);
                 v = 300;
@@ -339,12 +366,15 @@ TEST(Refusals, Types) {
 TEST(Refusals, Printf) {
   int line = 0;
   expect(body_refusal([&](Function&, Handle x, Handle) {
-              line = __LINE__ + 1;
-              lang::printf("%d\n", x[0]);
-            }), line, "printf argument 1 is of type f32; '%d' takes an integer of at most 32 bits");
+           line = __LINE__ + 1;
+           lang::printf("%d\n", x[0]);
+         }),
+         line, "printf argument 1 is of type f32; '%d' takes an integer of at most 32 bits");
   EXPECT_THAT(body_refusal([&](Function&, Handle, Handle n) { lang::printf("%f\n", n); }),
               HasSubstr("'%f' takes a floating-point number"));
-  EXPECT_THAT(body_refusal([&](Function&, Handle, Handle n) { lang::printf("%d\n", cast(n, i64)); }), HasSubstr("use %lld"));
+  EXPECT_THAT(
+      body_refusal([&](Function&, Handle, Handle n) { lang::printf("%d\n", cast(n, i64)); }),
+      HasSubstr("use %lld"));
   EXPECT_THAT(body_refusal([&](Function&, Handle, Handle n) { lang::printf("%d %d\n", n); }),
               HasSubstr("printf has 1 arguments, and the format asks for more"));
   EXPECT_THAT(body_refusal([&](Function&, Handle, Handle n) { lang::printf("none\n", n); }),

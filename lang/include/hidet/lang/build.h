@@ -16,11 +16,12 @@ struct BuildOptions {
   /// The GPU target of CUDA functions ("sm_90a", "ptx"); empty: this machine's GPU, or the usual targets where
   /// there is none.
   std::string cuda_arch = {};
-  std::string cuda_compiler = {};     ///< "nvrtc", "nvcc"; empty: NVRTC where it is, else nvcc
-  std::string cpu_target = "native";  ///< of CPU functions; the host side of a CUDA module is plain x86-64
-  bool fast_math = false;             ///< allow re-association, contraction, approximate functions
-  bool use_cache = true;              ///< look in and fill the build cache
-  int jobs = 0;                       ///< compiler threads; 0: one per CPU
+  std::string cuda_compiler = {};  ///< "nvrtc", "nvcc"; empty: NVRTC where it is, else nvcc
+  std::string cpu_target =
+      "native";            ///< of CPU functions; the host side of a CUDA module is plain x86-64
+  bool fast_math = false;  ///< allow re-association, contraction, approximate functions
+  bool use_cache = true;   ///< look in and fill the build cache
+  int jobs = 0;            ///< compiler threads; 0: one per CPU
 };
 
 /// Verifies, lowers, emits, compiles and loads `module`; its public functions become the functions of the result.
@@ -37,11 +38,16 @@ using SimArg = std::variant<bool, int64_t, double, Tensor>;
 inline SimArg sim_arg(bool v) { return v; }
 inline SimArg sim_arg(const Tensor& v) { return v; }
 template <std::integral T>
-SimArg sim_arg(T v) { return static_cast<int64_t>(v); }
+SimArg sim_arg(T v) {
+  return static_cast<int64_t>(v);
+}
 template <std::floating_point T>
-SimArg sim_arg(T v) { return static_cast<double>(v); }
+SimArg sim_arg(T v) {
+  return static_cast<double>(v);
+}
 
 /// Runs `function` of `module` in the simulator, checked for bounds, unwritten memory, races and barriers.
-void simulate_module(const ir::Module& module, const std::string& function, const std::vector<SimArg>& args);
+void simulate_module(const ir::Module& module, const std::string& function,
+                     const std::vector<SimArg>& args);
 
 }  // namespace hidet::lang

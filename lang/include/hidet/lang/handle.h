@@ -10,18 +10,18 @@
 
 namespace hidet::lang {
 
-using ir::ElementProxy;
-using ir::Layout;
-using ir::Located;
-using ir::SourceLoc;
-using ir::Type;
-using ir::Value;
 using ir::cast;
+using ir::ElementProxy;
 using ir::floordiv;
 using ir::floormod;
+using ir::Layout;
+using ir::Located;
 using ir::max;
 using ir::min;
 using ir::select;
+using ir::SourceLoc;
+using ir::Type;
+using ir::Value;
 using Here = std::source_location;
 
 /// An immutable named value: an argument, a `let`, a loop variable, a tensor. Copies name the same thing;
@@ -41,7 +41,9 @@ class Handle : public Value {
   void store(std::initializer_list<Located> indices, const Located& v) const;
   /// Tensors: pointer to an element; without indices to the first.
   template <class... Rest>
-  Value ptr(const Located& first, const Rest&... rest) const { return pointer({first, Located(rest)...}, first.loc); }
+  Value ptr(const Located& first, const Rest&... rest) const {
+    return pointer({first, Located(rest)...}, first.loc);
+  }
   Value ptr(Here at = Here::current()) const { return pointer({}, at); }
   /// Tensors (row major, column major, strided; not registers): the part of `shape` that begins at `begin`.
   Handle slice(std::initializer_list<Located> begin, std::initializer_list<Located> shape) const;

@@ -94,7 +94,8 @@ Range<1> range(const Located& begin, const Located& end, const Located& step);
 /// for (auto [i, j] : grid(m, n)): a nest, the last index fastest.
 template <class... Rest>
 Range<1 + sizeof...(Rest)> grid(const Located& first, const Rest&... rest) {
-  return Range<1 + sizeof...(Rest)>(detail::counted(ir::LoopKind::serial, {first, Located(rest)...}));
+  return Range<1 + sizeof...(Rest)>(
+      detail::counted(ir::LoopKind::serial, {first, Located(rest)...}));
 }
 /// The same with a number of dimensions known when recording; binds a vector of handles.
 Range<-1> grid(const std::vector<Value>& extents, Here at = Here::current());
@@ -116,9 +117,13 @@ class Mapping {
  public:
   explicit Mapping(ir::TaskMapping m) : mapping_(std::move(m)) {}
   template <std::convertible_to<int64_t>... Extents>
-  Mapping spatial(Extents... extents) const { return add(true, {static_cast<int64_t>(extents)...}); }
+  Mapping spatial(Extents... extents) const {
+    return add(true, {static_cast<int64_t>(extents)...});
+  }
   template <std::convertible_to<int64_t>... Extents>
-  Mapping repeat(Extents... extents) const { return add(false, {static_cast<int64_t>(extents)...}); }
+  Mapping repeat(Extents... extents) const {
+    return add(false, {static_cast<int64_t>(extents)...});
+  }
   /// The last factor's dimensions from slowest to fastest.
   Mapping ordered(std::vector<int> order) const {
     Mapping m = *this;
@@ -128,7 +133,8 @@ class Mapping {
   /// The mappings composed: other's tasks inside this one's.
   Mapping compose(const Mapping& other) const {
     Mapping m = *this;
-    m.mapping_.items.insert(m.mapping_.items.end(), other.mapping_.items.begin(), other.mapping_.items.end());
+    m.mapping_.items.insert(m.mapping_.items.end(), other.mapping_.items.begin(),
+                            other.mapping_.items.end());
     return m;
   }
   int64_t workers() const { return mapping_.num_workers(); }

@@ -8,22 +8,27 @@
 namespace hidet::lang {
 
 /// Tensors of the recorded function. Extents are constants.
-Handle shared(const std::string& name, DType dtype, const std::vector<Value>& shape, const Layout& layout = {},
-              Here at = Here::current());
-Handle registers(const std::string& name, DType dtype, const std::vector<Value>& shape, const Layout& layout = {},
-                 Here at = Here::current());
+Handle shared(const std::string& name, DType dtype, const std::vector<Value>& shape,
+              const Layout& layout = {}, Here at = Here::current());
+Handle registers(const std::string& name, DType dtype, const std::vector<Value>& shape,
+                 const Layout& layout = {}, Here at = Here::current());
 /// In dynamic shared memory, one behind the other in the order of declaration; the function's
 /// dynamic_shared_bytes is at least their sum.
-Handle dynamic_shared(const std::string& name, DType dtype, const std::vector<Value>& shape, const Layout& layout = {},
-                      Here at = Here::current());
+Handle dynamic_shared(const std::string& name, DType dtype, const std::vector<Value>& shape,
+                      const Layout& layout = {}, Here at = Here::current());
 /// A tensor over memory behind a pointer.
-Handle global(const std::string& name, const Located& pointer, const std::vector<Value>& shape, const Layout& layout = {});
+Handle global(const std::string& name, const Located& pointer, const std::vector<Value>& shape,
+              const Layout& layout = {});
 /// A tensor of type `tensor_type` over memory behind a pointer to the same dtype.
 Handle view(const std::string& name, const Located& pointer, const Type& tensor_type);
-inline Handle view(const Located& pointer, const Type& tensor_type) { return view("view", pointer, tensor_type); }
+inline Handle view(const Located& pointer, const Type& tensor_type) {
+  return view("view", pointer, tensor_type);
+}
 
 /// *p
-inline ElementProxy deref(const Located& pointer) { return pointer.value[Located(Value(0), pointer.loc)]; }
+inline ElementProxy deref(const Located& pointer) {
+  return pointer.value[Located(Value(0), pointer.loc)];
+}
 /// &p[i], &t(i, j)
 inline Value address(const ElementProxy& element) { return element.address(); }
 /// The same bits as another type of the same size; pointers: as a pointer to another type.

@@ -13,8 +13,8 @@ Value math(const char* name, const std::vector<Located>& args);
 Value pure(const char* name, const std::vector<Located>& args, SourceLoc at);
 /// A row that acts: recorded as a statement, or as the result. `stores`: how many of the first arguments
 /// are pointers that it writes through.
-CallResult effect(const char* name, const std::vector<Located>& args, const Type& result, int stores,
-                  std::vector<int64_t> attrs, SourceLoc at);
+CallResult effect(const char* name, const std::vector<Located>& args, const Type& result,
+                  int stores, std::vector<int64_t> attrs, SourceLoc at);
 Type pointee(const Located& pointer);
 /// The second operand of an atomic: a constant takes the pointee's type.
 Located operand(const Located& pointer, const Located& v);
@@ -24,8 +24,9 @@ Located operand(const Located& pointer, const Located& v);
 Value prim(const std::string& name, const std::vector<Located>& args, const Type& result,
            std::vector<int64_t> attrs = {}, Here at = Here::current());
 /// The same for a row with a side effect; it may store through its first `stores` arguments.
-inline CallResult prim_effect(const std::string& name, const std::vector<Located>& args, const Type& result = {},
-                              int stores = 0, std::vector<int64_t> attrs = {}, Here at = Here::current()) {
+inline CallResult prim_effect(const std::string& name, const std::vector<Located>& args,
+                              const Type& result = {}, int stores = 0,
+                              std::vector<int64_t> attrs = {}, Here at = Here::current()) {
   return detail::effect(name.c_str(), args, result, stores, std::move(attrs), at);
 }
 
@@ -63,8 +64,12 @@ HIDET_MATH(abs)
 HIDET_MATH(isnan)
 HIDET_MATH(isinf)
 #undef HIDET_MATH
-inline Value fma(const Located& a, const Located& b, const Located& c) { return detail::math("fma", {a, b, c}); }
-inline Value pow(const Located& a, const Located& b) { return ir::binary(ir::BinaryOp::pow, a.value, b.value, b.loc); }
+inline Value fma(const Located& a, const Located& b, const Located& c) {
+  return detail::math("fma", {a, b, c});
+}
+inline Value pow(const Located& a, const Located& b) {
+  return ir::binary(ir::BinaryOp::pow, a.value, b.value, b.loc);
+}
 
 // --- CUDA: indices, i32
 struct Builtin : ir::Recordable {
@@ -75,10 +80,14 @@ struct Builtin : ir::Recordable {
 struct Builtin3 {
   Builtin x, y, z;
 };
-inline constexpr Builtin3 threadIdx{Builtin("thread_idx_x"), Builtin("thread_idx_y"), Builtin("thread_idx_z")};
-inline constexpr Builtin3 blockIdx{Builtin("block_idx_x"), Builtin("block_idx_y"), Builtin("block_idx_z")};
-inline constexpr Builtin3 blockDim{Builtin("block_dim_x"), Builtin("block_dim_y"), Builtin("block_dim_z")};
-inline constexpr Builtin3 gridDim{Builtin("grid_dim_x"), Builtin("grid_dim_y"), Builtin("grid_dim_z")};
+inline constexpr Builtin3 threadIdx{Builtin("thread_idx_x"), Builtin("thread_idx_y"),
+                                    Builtin("thread_idx_z")};
+inline constexpr Builtin3 blockIdx{Builtin("block_idx_x"), Builtin("block_idx_y"),
+                                   Builtin("block_idx_z")};
+inline constexpr Builtin3 blockDim{Builtin("block_dim_x"), Builtin("block_dim_y"),
+                                   Builtin("block_dim_z")};
+inline constexpr Builtin3 gridDim{Builtin("grid_dim_x"), Builtin("grid_dim_y"),
+                                  Builtin("grid_dim_z")};
 
 // --- CUDA: barriers and fences
 #define HIDET_STATEMENT(name) \
@@ -101,9 +110,9 @@ Value any_lane(const Located& cond);
 Value all_lanes(const Located& cond);
 
 // --- CUDA: atomics; the old value
-#define HIDET_ATOMIC(name)                                                                             \
-  inline CallResult name(const Located& p, const Located& v) {                                         \
-    return detail::effect(#name, {p, detail::operand(p, v)}, detail::pointee(p), 1, {}, v.loc);        \
+#define HIDET_ATOMIC(name)                                                                      \
+  inline CallResult name(const Located& p, const Located& v) {                                  \
+    return detail::effect(#name, {p, detail::operand(p, v)}, detail::pointee(p), 1, {}, v.loc); \
   }
 HIDET_ATOMIC(atomic_add)
 HIDET_ATOMIC(atomic_max)
@@ -111,8 +120,8 @@ HIDET_ATOMIC(atomic_min)
 HIDET_ATOMIC(atomic_exch)
 #undef HIDET_ATOMIC
 inline CallResult atomic_cas(const Located& p, const Located& expected, const Located& v) {
-  return detail::effect("atomic_cas", {p, detail::operand(p, expected), detail::operand(p, v)}, detail::pointee(p), 1,
-                        {}, v.loc);
+  return detail::effect("atomic_cas", {p, detail::operand(p, expected), detail::operand(p, v)},
+                        detail::pointee(p), 1, {}, v.loc);
 }
 
 // --- CUDA: asynchronous copies (sm_80), 4, 8 or 16 bytes from global to shared memory

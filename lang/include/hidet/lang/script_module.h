@@ -24,7 +24,8 @@ class Function {
   /// Declares an argument. Names are C identifiers.
   Handle arg(const std::string& name, const Type& type, Here at = Here::current());
   /// Declares one argument a type: `name`, `name_1`, `name_2` ...
-  std::vector<Handle> args(const std::string& name, const meta::Types& types, Here at = Here::current());
+  std::vector<Handle> args(const std::string& name, const meta::Types& types,
+                           Here at = Here::current());
   /// Returns a value, or from a function without a result.
   void returns(const Located& value);
   void returns(Here at = Here::current());
@@ -61,7 +62,8 @@ class FuncHandle {
 
  private:
   friend class ScriptModule;
-  FuncHandle(std::shared_ptr<detail::ModuleState> state, size_t index) : state_(std::move(state)), index_(index) {}
+  FuncHandle(std::shared_ptr<detail::ModuleState> state, size_t index)
+      : state_(std::move(state)), index_(index) {}
   std::shared_ptr<detail::ModuleState> state_;
   size_t index_;
 };
@@ -75,17 +77,20 @@ class ScriptModule {
   /// Each records one function at once; see docs/script.md for who may call whom.
   FuncHandle public_func(const std::string& name, const Define& define, Here at = Here::current());
   FuncHandle cuda_kernel(const std::string& name, const Define& define, Here at = Here::current());
-  FuncHandle cuda_internal(const std::string& name, const Define& define, Here at = Here::current());
+  FuncHandle cuda_internal(const std::string& name, const Define& define,
+                           Here at = Here::current());
   FuncHandle cpu_kernel(const std::string& name, const Define& define, Here at = Here::current());
   FuncHandle cpu_internal(const std::string& name, const Define& define, Here at = Here::current());
-  FuncHandle func(ir::FuncKind kind, const std::string& name, const Define& define, Here at = Here::current());
+  FuncHandle func(ir::FuncKind kind, const std::string& name, const Define& define,
+                  Here at = Here::current());
 
   /// A variable of the module: a scalar or a tensor. Constant on the CPU, mutable in CUDA functions; a
   /// module may use it on one side only. Without `init`: zeros.
-  Handle global_var(const std::string& name, const Type& type, std::vector<double> init = {}, Here at = Here::current());
+  Handle global_var(const std::string& name, const Type& type, std::vector<double> init = {},
+                    Here at = Here::current());
   /// A function of the host program; public and cpu functions may call it.
-  FuncHandle extern_func(const std::string& name, const std::vector<Type>& params, const Type& returns, void* address,
-                         Here at = Here::current());
+  FuncHandle extern_func(const std::string& name, const std::vector<Type>& params,
+                         const Type& returns, void* address, Here at = Here::current());
 
   const std::string& name() const;
   /// The module as IR, checked: functions called in other modules are pulled in, and a module without a

@@ -54,7 +54,9 @@ void record_printf(const char* format, const std::vector<Located>& args, SourceL
 }
 /// C's printf. The format and the types of the arguments are checked when recording. Text alone must be
 /// written lang::printf, since printf("text") could also mean ::printf.
-inline void printf(const char* format, Here at = Here::current()) { detail::record_printf(format, {}, at); }
+inline void printf(const char* format, Here at = Here::current()) {
+  detail::record_printf(format, {}, at);
+}
 template <class... Rest>
 void printf(const char* format, const Located& first, const Rest&... rest) {
   detail::record_printf(format, {first, Located(rest)...}, first.loc);
@@ -73,7 +75,8 @@ struct AsmIn {
   Located value;
 };
 /// Inline assembly; $0-style operands as GNU C writes them (%0 ...). Volatile.
-void asm_(const std::string& text, std::initializer_list<AsmOut> outputs = {}, std::initializer_list<AsmIn> inputs = {},
-          std::vector<std::string> clobbers = {}, Here at = Here::current());
+void asm_(const std::string& text, std::initializer_list<AsmOut> outputs = {},
+          std::initializer_list<AsmIn> inputs = {}, std::vector<std::string> clobbers = {},
+          Here at = Here::current());
 
 }  // namespace hidet::lang

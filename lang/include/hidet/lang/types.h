@@ -22,11 +22,14 @@ struct VectorName {
 };
 inline constexpr VectorName f32x2{f32, 2}, f32x4{f32, 4}, f32x8{f32, 8}, f32x16{f32, 16};
 inline constexpr VectorName f64x2{f64, 2}, f64x4{f64, 4}, f64x8{f64, 8};
-inline constexpr VectorName f16x2{f16, 2}, f16x4{f16, 4}, f16x8{f16, 8}, f16x16{f16, 16}, f16x32{f16, 32};
-inline constexpr VectorName bf16x2{bf16, 2}, bf16x4{bf16, 4}, bf16x8{bf16, 8}, bf16x16{bf16, 16}, bf16x32{bf16, 32};
+inline constexpr VectorName f16x2{f16, 2}, f16x4{f16, 4}, f16x8{f16, 8}, f16x16{f16, 16},
+    f16x32{f16, 32};
+inline constexpr VectorName bf16x2{bf16, 2}, bf16x4{bf16, 4}, bf16x8{bf16, 8}, bf16x16{bf16, 16},
+    bf16x32{bf16, 32};
 inline constexpr VectorName i32x2{i32, 2}, i32x4{i32, 4}, i32x8{i32, 8}, i32x16{i32, 16};
 inline constexpr VectorName u32x4{u32, 4}, i64x2{i64, 2}, i64x4{i64, 4}, i64x8{i64, 8};
-inline constexpr VectorName i8x16{i8, 16}, i8x32{i8, 32}, i8x64{i8, 64}, u8x16{u8, 16}, u8x32{u8, 32}, u8x64{u8, 64};
+inline constexpr VectorName i8x16{i8, 16}, i8x32{i8, 32}, i8x64{i8, 64}, u8x16{u8, 16},
+    u8x32{u8, 32}, u8x64{u8, 64};
 
 /// Layouts.
 inline Layout row_major() { return Layout::row_major(); }
