@@ -121,7 +121,7 @@ class TileWriter {
         acc_.push_back(make_var("c" + std::to_string(i) + "_" + std::to_string(j), vector, true));
         body.push_back(make_stmt<DeclVar>({}, acc_.back(), make_cast(make_const(0, f32), vector)));
       }
-    body.push_back(tap(0, number(0), number(0)));
+    body.push_back(t_.total.expr() ? runs_of_total() : tap(0, number(0), number(0)));
     for (size_t i = 0; i < t_.row_offset.size(); i++)
       for (int64_t j = 0; j < vectors_; j++) {
         const int64_t first = j * t_.shape.lanes;
@@ -138,7 +138,7 @@ class TileWriter {
 
   /// Loop number d of the taps; `a` and `b`: elements so far (b in rows of a panel).
   Stmt tap(size_t d, const Value& a, const Value& b) {
-    if (d == t_.taps.size()) return run_of_k(a, b);
+    if (d == t_.taps.size()) return run_of_k(a, b, number(t_.run));
     int64_t inner = t_.run;
     for (size_t e = d + 1; e < t_.taps.size(); e++) inner *= t_.taps[e].first;
     return loop("tap", index(t_.taps[d].first), LoopKind::serial, [&](const Value& v) {
@@ -146,11 +146,20 @@ class TileWriter {
     });
   }
 
-  Stmt run_of_k(const Value& a, const Value& b) {
+  Stmt runs_of_total() {
+    return loop_from("done", index(0), t_.total.expr(), t_.run, [&](const Value& done) {
+      std::vector<Stmt> body;
+      const Value count = declare(body, "count", least(number(t_.run), t_.total - done));
+      body.push_back(run_of_k(done / number(t_.run) * number(t_.run_step), done, count));
+      return make_seq(std::move(body));
+    });
+  }
+
+  Stmt run_of_k(const Value& a, const Value& b, const Value& count) {
     std::vector<Stmt> body;
-    const Value pa = declare(body, "row", t_.a + a), pb = declare(body, "panel", t_.b + b * number(kPanelColumns));
-    const int64_t step = t_.run % t_.shape.k_step == 0 ? t_.shape.k_step : 1;
-    body.push_back(loop_from("k", index(0), index(t_.run), step, [&](const Value& k) {
+    const Value pa = declare(body, "row", t_.a + a), pb = declare(body, "panel", t_.b + b * number(t_.b_step));
+    const int64_t step = !t_.total.expr() && t_.run % t_.shape.k_step == 0 ? t_.shape.k_step : 1;
+    body.push_back(loop_from("k", index(0), count.expr(), step, [&](const Value& k) {
       std::vector<Stmt> steps;
       for (int64_t u = 0; u < step; u++) multiply(steps, pa, pb, u ? k + number(u) : k);
       return make_seq(std::move(steps));
@@ -163,7 +172,7 @@ class TileWriter {
     std::vector<Value> w;
     for (int64_t j = 0; j < vectors_; j++) {
       const int64_t column = j * lanes, at = column / kPanelColumns * t_.panel_stride + column % kPanelColumns;
-      w.push_back(declare(out, "w", Value(make_load(b.expr(), (k * number(kPanelColumns) + number(at)).expr(), lanes))));
+      w.push_back(declare(out, "w", Value(make_load(b.expr(), (k * number(t_.b_step) + number(at)).expr(), lanes))));
     }
     for (size_t i = 0; i < t_.row_offset.size(); i++) {
       const Expr x = make_load(a.expr(), (k + number(t_.row_offset[i])).expr());

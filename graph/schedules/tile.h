@@ -27,10 +27,13 @@ struct TileKernel {
   int64_t columns = 0;               ///< valid columns, at most shape.columns()
   std::vector<int64_t> row_offset;   ///< elements from `a` to each row
   ir::Value a, b;                    ///< f32 pointers: first row; first panel
-  int64_t panel_stride = 0;          ///< elements from a panel to the next: 16 K
+  int64_t panel_stride = 0;          ///< elements of `b` from a panel to the next
+  int64_t b_step = kPanelColumns;    ///< elements of `b` from one k to the next
   /// Loops around the contiguous run of K: extent, and elements of `a` from one step to the next.
   std::vector<std::pair<int64_t, int64_t>> taps;
-  int64_t run = 0;                   ///< length of a run
+  int64_t run = 0;                   ///< length of a run, or the most of it where `total` is given
+  ir::Value total;                   ///< all of K at run time, in runs of `run` that are `run_step` elements of `a` apart; no taps
+  int64_t run_step = 0;
   /// The statement that stores `value` at row `i`, column `c` of the tile (c is scalar, may hold a lane index).
   std::function<ir::Stmt(int64_t i, const ir::Value& c, const ir::Value& value)> store;
 };
