@@ -119,6 +119,8 @@ Cut cut_of(const OpCall& call) {
     cut.step[d] = step;
     if (distance.is_const()) cut.count[d] = distance.value() <= 0 ? 0 : (distance.value() - 1) / size + 1;
     else cut.count[d] = size == 1 ? (distance.never_negative() ? distance : max(distance, 0)) : max(ceildiv(distance, size), 0);
+    // Backwards, an empty axis still starts at 0, before its end at -1: nothing is to be read.
+    if (step < 0) cut.count[d] = min(cut.count[d], n);
   }
   return cut;
 }

@@ -75,6 +75,14 @@ Outcome run_case(const fs::path& folder, bool fix, std::string& message) {
       const auto expected = load(set, "output", graph.outputs());
       auto inputs = load(set, "input", graph.inputs());
       inputs.resize(std::min(inputs.size(), graph.inputs().size()));
+      for (size_t k = 0; k < inputs.size(); k++) {
+        // A few stored inputs do not have the shape that their model declares.
+        const auto& declared = graph.inputs()[k].shape;
+        if (hidet::is_concrete(declared) && hidet::to_concrete(declared) != inputs[k].shape()) {
+          message = "the stored input is " + inputs[k].describe();
+          return unsupported;
+        }
+      }
       const auto actual = graph.run(inputs);
       for (size_t k = 0; k < expected.size(); k++)
         if (k >= actual.size() || !close(actual[k], expected[k])) {
