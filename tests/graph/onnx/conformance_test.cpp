@@ -77,7 +77,7 @@ Outcome run_case(const fs::path& folder, bool fix, std::string& message) {
       inputs.resize(std::min(inputs.size(), graph.inputs().size()));
       for (size_t k = 0; k < inputs.size(); k++) {
         // A few stored inputs do not have the shape that their model declares.
-        const auto& declared = graph.inputs()[k].shape;
+        const std::vector<hidet::DimExpr> declared = graph.inputs()[k].shape;
         if (hidet::is_concrete(declared) && hidet::to_concrete(declared) != inputs[k].shape()) {
           message = "the stored input is " + inputs[k].describe();
           return unsupported;
