@@ -27,7 +27,6 @@ auto& live(const std::shared_ptr<State>& state) {
 CompiledModel CompiledModel::from_data(ModelData data, const LoadOptions& options) {
   runtime::check_model_data(data, "");
   const runtime::Choice choice = runtime::choose_program(data, options);
-  HIDET_REQUIRE(choice.program >= 0, ErrorCode::device, "", "model '", data.name, "' cannot run here: ", choice.verdict.reason);
   std::vector<Tensor> sources;
   for (const SourceWeight& w : data.sources) {
     if (w.data.defined()) check_weight(w, w.data);

@@ -157,6 +157,7 @@ class Walk {
 }  // namespace
 
 std::vector<Tensor> run_interpreted(const ModelState& state, const std::vector<Tensor>& inputs, const InstructionHook& hook, Profile* profile) {
+  require_code(state);
   return Walk(state, inputs).run(hook, profile);
 }
 

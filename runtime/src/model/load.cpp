@@ -183,7 +183,10 @@ class Loader {
 CompiledModel load(const Archive& archive, const LoadOptions& options) {
   HIDET_REQUIRE(options.trust != Trust::none, ErrorCode::usage, archive.where(),
                 "trust is none, so native code is not loaded; use trust hash, or read_model to look inside");
-  return CompiledModel::from_data(read_model_data(archive, options), options);
+  ModelData data = read_model_data(archive, options);
+  const Choice choice = choose_program(data, options);
+  HIDET_REQUIRE(choice.program >= 0, ErrorCode::device, archive.where(), "cannot run here: ", choice.verdict.reason);
+  return CompiledModel::from_data(std::move(data), options);
 }
 
 }  // namespace

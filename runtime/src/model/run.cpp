@@ -66,6 +66,10 @@ Shape output_shape(const OutputPlan& plan, const int64_t* symbols) {
   return shape;
 }
 
+void require_code(const ModelState& state) {
+  HIDET_REQUIRE(state.code, ErrorCode::device, "", "model '", state.data.name, "' cannot run here: ", state.why_not);
+}
+
 void solve_inputs(const ModelState& state, const std::vector<Tensor>& inputs, int64_t* symbols) {
   HIDET_REQUIRE(inputs.size() == state.inputs.size(), ErrorCode::usage, "", "model '", state.data.name, "' takes ", state.inputs.size(),
                 " inputs, got ", inputs.size());
@@ -100,6 +104,7 @@ std::shared_ptr<const Weights> ready_weights(const ModelState& state) {
 }
 
 std::vector<Tensor> run_code(const ModelState& state, const std::vector<Tensor>& inputs, CUstream_st* stream) {
+  require_code(state);
   int64_t few[kMaxSymbols];
   std::vector<int64_t> many;
   int64_t* symbols = few;

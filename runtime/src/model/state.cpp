@@ -67,12 +67,14 @@ OutputPlan output_plan(const ModelData& data, const Execution& e, size_t i) {
 
 }  // namespace
 
-ModelState::ModelState(ModelData model, const Choice& choice) : data(std::move(model)), chosen(choice.program) {
+ModelState::ModelState(ModelData model, const Choice& choice) : data(std::move(model)), chosen(std::max(choice.program, 0)), why_not(choice.program < 0 ? choice.verdict.reason : "") {
   const ProgramData& p = program();
   device = CpuTarget::is_cpu_target(p.target) ? Device() : choice.device;
-  code = std::make_unique<LoadedCode>(module_of(data, p, device));
-  launch = reinterpret_cast<GraphLaunch>(code->object.need("hidet_graph_launch"));
-  workspace_bytes = reinterpret_cast<GraphWorkspace>(code->object.need("hidet_graph_workspace"));
+  if (choice.program >= 0) {
+    code = std::make_unique<LoadedCode>(module_of(data, p, device));
+    launch = reinterpret_cast<GraphLaunch>(code->object.need("hidet_graph_launch"));
+    workspace_bytes = reinterpret_cast<GraphWorkspace>(code->object.need("hidet_graph_workspace"));
+  }
   for (const SymbolRange& s : data.symbols) symbol_names.push_back(s.name);
   std::vector<bool> bound(symbol_names.size());
   const Execution& e = p.execution;
@@ -92,6 +94,7 @@ ModelState::ModelState(ModelData model, const Choice& choice) : data(std::move(m
     outputs.push_back(std::move(plan));
   }
   dispatch = DispatchTable::parse(data, p, "");
+  if (!code) return;
   for (const KernelData& k : p.kernels) {
     auto& list = thunks.emplace_back();
     for (const KernelCandidate& c : k.candidates) list.push_back(reinterpret_cast<Thunk>(code->object.need("hidet_call_" + c.function)));

@@ -64,10 +64,11 @@ struct ModelState {
 
   const ModelData data;
   const int chosen;
+  const std::string why_not;  // why no program runs here; such a model can be looked at and saved
   Device device;
-  std::unique_ptr<LoadedCode> code;
-  GraphLaunch launch;
-  GraphWorkspace workspace_bytes;
+  std::unique_ptr<LoadedCode> code;  // null where why_not says so
+  GraphLaunch launch = nullptr;
+  GraphWorkspace workspace_bytes = nullptr;
   std::vector<std::string> symbol_names;
   std::vector<InputCheck> inputs;
   std::vector<TensorSignature> input_signatures, output_signatures;
@@ -78,6 +79,8 @@ struct ModelState {
   std::atomic<int64_t> limit_cpu{0}, limit_cuda{0};
 };
 
+/// Throws Error(device) where no program of the model runs here.
+void require_code(const ModelState& state);
 /// Symbols solved and inputs checked; throws Error(usage) that names the input.
 void solve_inputs(const ModelState& state, const std::vector<Tensor>& inputs, int64_t* symbols);
 /// Shape of output i.

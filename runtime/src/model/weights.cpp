@@ -52,6 +52,7 @@ std::shared_ptr<const Weights> make_weights(const ModelState& state, std::vector
   for (size_t i = 0; use_stored_data && i < results.size(); ++i) results[i] = data.stored[i].data;
   auto weights = std::make_shared<Weights>();
   weights->sources = std::move(sources);
+  if (!state.code) return weights;
   if (needs_init(data, p, results)) {
     if (!sources_complete(data, weights->sources)) return weights;  // set_weights must come first
     run_init(data, p, *state.code, weights->sources, results);
@@ -69,9 +70,10 @@ std::shared_ptr<const Weights> make_weights(const ModelState& state, std::vector
 
 std::vector<Tensor> all_stored(const ModelState& state) {
   const ModelData& data = state.data;
-  const std::shared_ptr<const Weights> weights = ready_weights(state);
+  const std::shared_ptr<const Weights> weights = state.code ? ready_weights(state) : state.weights.load();
   std::vector<Tensor> results(data.stored.size());
-  for (size_t i = 0; i < state.program().stored.size(); ++i) {
+  for (size_t i = 0; !state.code && i < results.size(); ++i) results[i] = data.stored[i].data;
+  for (size_t i = 0; state.code && i < state.program().stored.size(); ++i) {
     const int index = state.program().stored[i];
     if (data.stored[index].source < 0) results[index] = weights->placed[i].cpu();
   }

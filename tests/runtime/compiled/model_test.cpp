@@ -258,7 +258,15 @@ TEST(ModelFile, UnknownFeaturesAndFormats) {
   d = tiny::model();
   d.programs[0].target = "x86-64-v4";
   setenv("HIDET_CPU_LEVEL", "x86-64-v2", 1);
-  EXPECT_THAT(message([&] { CompiledModel::from_data(d); }), AllOf(HasSubstr("x86-64-v4"), HasSubstr("x86-64-v2")));
+  // Made for another machine: it is saved there and runs here no more than the file does.
+  d.programs[0].target = "sm_80";
+  const CompiledModel cross = CompiledModel::from_data(d, {.device = Device("cuda:7")});
+  EXPECT_THAT(message([&] { cross.run({rows(1)}); }), HasSubstr("cannot run here"));
+  cross.save(folder / "cross.hidet");
+  EXPECT_EQ(read_model(folder / "cross.hidet").stored[0].data.to_vector<float>(), (std::vector<float>{2, -4, 6}));
+  d.programs[0].target = "x86-64-v4";
+  CompiledModel::from_data(d).save(folder / "v4.hidet", {.weights = SaveWeights::source});
+  EXPECT_THAT(message([&] { load_model(folder / "v4.hidet"); }), AllOf(HasSubstr("x86-64-v4"), HasSubstr("x86-64-v2")));
   unsetenv("HIDET_CPU_LEVEL");
 }
 

@@ -107,7 +107,8 @@ struct TaskInfo {
 class CompiledModel {
  public:
   CompiledModel() = default;
-  /// Chooses a program as load_model does; runs init where stored weights have no contents.
+  /// Chooses a program as load_model does; runs init where stored weights have no contents. Where no program runs here
+  /// (made for another machine) the model can be looked at and saved, and a run throws Error(device) with the reason.
   static CompiledModel from_data(ModelData data, const LoadOptions& options = {});
   bool defined() const { return state_ != nullptr; }
 
