@@ -60,7 +60,9 @@ class AutoCpu {
   }
 
   Stmt nest(const Compute& c) const {
-    if (const Reduce* r = as<Reduce>(c.value)) return reduction(c, *r);
+    // f16 and bf16 products sum up in f32 and are rounded once: the reduction is below a cast.
+    const Cast* rounded = as<Cast>(c.value);
+    if (const Reduce* r = as<Reduce>(rounded ? rounded->a : c.value)) return reduction(c, *r);
     bool inner_reduce = false;
     visit_all(c.value, [&](const Node& n) { inner_reduce = inner_reduce || n.kind == Kind::Reduce || n.kind == Kind::ArgReduce; });
     return inner_reduce ? scalar_nest(c) : elementwise(c);
@@ -224,6 +226,11 @@ class AutoCpu {
     return make_cast(e, Type(accumulator(e->type.dtype())));
   }
 
+  /// The accumulated value as the compute's.
+  static Value total(const Compute& c, const Reduce& r, const Expr& acc) {
+    return Value(make_cast(make_cast(acc, Type(r.type.dtype())), Type(dtype_of(c.tensor))));
+  }
+
   /// Loops over all reduced axes but the last `skip`; body gets their indices.
   static Stmt reduce_loops(const Reduce& r, size_t count, std::vector<Value> at, const std::function<Stmt(const std::vector<Value>&)>& body) {
     if (at.size() == count) return body(at);
@@ -241,7 +248,7 @@ class AutoCpu {
     body.push_back(reduce_loops(r, r.axes.size(), {}, [&](const std::vector<Value>& at) {
       return make_stmt<Assign>({}, acc, reduce_combine(r.op, acc, term(c, r, out, at)));
     }));
-    body.push_back(store(c, out, Value(make_cast(acc, Type(r.type.dtype())))));
+    body.push_back(store(c, out, total(c, r, acc)));
     return make_seq(std::move(body));
   }
 
@@ -271,7 +278,7 @@ class AutoCpu {
       body.push_back(loop("lane", index(half), half > 1 ? LoopKind::vectorize : LoopKind::unroll, [&](const Value& v) {
         return set(v, reduce_combine(r.op, element_of(v), element_of(v + Value(index(half)))));
       }));
-    body.push_back(store(c, out, Value(make_cast(element_of(Value(index(0))), Type(r.type.dtype())))));
+    body.push_back(store(c, out, total(c, r, element_of(Value(index(0))))));
     return make_seq(std::move(body));
   }
 
@@ -318,7 +325,7 @@ class AutoCpu {
                        });
                      }),
                      vectors([&](const Value& v, const std::vector<Value>& out) {
-                       return store(c, out, Value(make_cast(make_element(acc, {v.expr()}), Type(r.type.dtype()))));
+                       return store(c, out, total(c, r, make_element(acc, {v.expr()})));
                      })});
   }
 
