@@ -1,0 +1,105 @@
+// program.h - what the simulator executes: a function and its callees as register instructions. Every variable,
+// temporary and constant has a fixed cell in a thread's register file (there is no recursion), so that a
+// thread can stop at any instruction and go on later.
+#pragma once
+#include <hidet/ir/stmt.h>
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace hidet::backends::sim {
+
+/// A register: integers wrapped to their dtype; f16, bf16, tf32 and f32 as f; pointers packed (Pointer).
+union Cell {
+  int64_t i;
+  double d;
+  float f;
+};
+
+/// A pointer: object number and byte offset, so that no access can leave its object unseen.
+namespace pointer {
+inline constexpr int64_t kBias = int64_t{1} << 43, kMask = (int64_t{1} << 44) - 1;
+inline int64_t make(int64_t object, int64_t offset) { return (object << 44) + kBias + offset; }
+inline int64_t object(int64_t p) { return static_cast<int64_t>(static_cast<uint64_t>(p) >> 44); }
+inline int64_t offset(int64_t p) { return (p & kMask) - kBias; }
+}  // namespace pointer
+
+enum class Op : uint8_t {
+  move, binary, unary, cast, bits, math, abs, select,
+  add_i32, sub_i32, mul_i32, div_i32, mod_i32, lt_i32, add_f32, sub_f32, mul_f32, div_f32,
+  jump, jump_if, jump_unless, loop,   ///< loop: back edge, counted
+  next_i32, next_other,               ///< c: table of a For
+  lane, pointer_add, check_index, offset, load, store, declare, call, ret, exit,
+  builtin, barrier, sync_warp, exchange, vote, fence, atomic, copy, commit, wait, print, scratch,
+  check, launch,
+};
+
+/// One instruction. What a, b, c, d mean depends on the operation; cells unless said otherwise.
+struct Inst {
+  Op op;
+  uint8_t sub = 0;        ///< operator, primitive or flag
+  DTypeCode type = DTypeCode::i32, from = DTypeCode::i32;
+  uint16_t lanes = 1;
+  int32_t dst = 0, a = 0, b = 0, c = 0;
+};
+
+/// An access to a tensor's element.
+struct Access {
+  const ir::Var* tensor = nullptr;  ///< null: through a pointer
+  std::vector<int32_t> index, extent;
+};
+/// An object of a program: a shared, dynamic shared or register tensor.
+struct Local {
+  std::string name;
+  DType dtype;
+  ir::Scope scope;
+  int64_t offset, bytes;  ///< in the block's or the thread's memory
+};
+struct ForTable {
+  int32_t var, end, step, body;
+  DType dtype;
+};
+struct LaunchTable {
+  const ir::Launch* stmt;
+  std::vector<int32_t> grid, block, args;
+  int32_t shared_bytes;
+};
+
+struct Program {
+  std::string name;
+  bool on_gpu = false, fences = false;
+  std::vector<Inst> code;
+  std::vector<ir::SourceLoc> locs;  ///< one an instruction
+  std::vector<Cell> cells;          ///< a thread's registers at the start: constants set
+  std::vector<int32_t> params;
+  std::vector<Access> accesses;
+  std::vector<Local> locals;
+  std::vector<ForTable> fors;
+  std::vector<LaunchTable> launches;
+  std::vector<std::string> texts;                                 ///< messages and formats
+  std::vector<std::vector<std::pair<int32_t, ir::Type>>> prints;  ///< arguments of printf
+  int64_t shared_bytes = 0, dynamic_bytes = 0, register_bytes = 0;
+};
+
+/// What a compiler needs from outside.
+struct Environment {
+  const ir::Module& module;
+  const std::unordered_map<const ir::Node*, int64_t>& globals;  ///< pointers to module variables
+  const std::map<std::string, int64_t>& symbols;
+  int64_t first_local;  ///< number of the first object of a program
+};
+Program compile(const ir::Function& f, const Environment& env);
+
+using MathFn = double (*)(double);
+using MathFnF = float (*)(float);
+struct MathRow {
+  const char* name;
+  MathFnF f;
+  MathFn d;
+};
+extern const MathRow kMath[];
+extern const int kMathRows;
+
+}  // namespace hidet::backends::sim
