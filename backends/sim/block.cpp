@@ -2,6 +2,7 @@
 // within a warp; reports of threads that wait for others in vain.
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 
 #include "sim/machine.h"
 
@@ -95,6 +96,7 @@ void Machine::run_block(Block& block) {
       }
     const auto is = [](State s) { return [s](const Thread& t) { return t.state == s; }; };
     if (std::any_of(threads.begin(), threads.end(), is(State::ready))) continue;
+    if (unwritten_) std::rethrow_exception(unwritten_);
     const auto first = std::find_if(threads.begin(), threads.end(), [](const Thread& t) { return t.state != State::exited; });
     if (first == threads.end()) return;
     // Threads that ended count as arrived.

@@ -5,6 +5,7 @@
 #include <hidet/runtime/error.h>
 
 #include <deque>
+#include <exception>
 #include <memory>
 
 #include "sim/values.h"
@@ -124,6 +125,7 @@ class Machine {
   std::unordered_map<int64_t, std::vector<double>> scratch_;
   std::unordered_map<int64_t, int64_t> scratch_objects_;
   uint32_t epoch_ = 1;
+  std::exception_ptr unwritten_;  ///< the block's first read of unwritten shared memory
   int64_t steps_ = 0;
 };
 

@@ -103,7 +103,14 @@ void Machine::note_read(const Block& block, const Thread& t, const Place& place,
     const Shadow& w = cell.write;
     const bool in_block = w.epoch >= block.first_epoch;
     if (w.pending && in_block) fail(block, t, at, detail::concat("read of '", *place.name, "' before cp_async_wait for the copy at ", line_of(w.loc)));
-    if (place.shared && !in_block) fail(block, t, at, detail::concat("read of shared memory '", *place.name, "' that was never written"));
+    if (place.shared && !in_block && !unwritten_) {
+      // Reported at the next barrier: a thread that runs later may write it in this interval, which is a race.
+      try {
+        fail(block, t, at, detail::concat("read of shared memory '", *place.name, "' that was never written"));
+      } catch (const Error&) {
+        unwritten_ = std::current_exception();
+      }
+    }
     if (!(atomic && w.atomic) && (!place.shared || in_block) && unordered(block, t, w)) race(block, t, place, at, false, w, true);
     Shadow& first = cell.read;
     Shadow& second = cell.other_read;
