@@ -81,7 +81,7 @@ Located operand(const Located& p, const Located& v) {
 namespace {
 /// A warp's exchange, bound where it is written.
 Value exchange(const char* name, const std::vector<Located>& args) {
-  return let(name, pure(name, args, args[0].loc));
+  return let(name, Located(pure(name, args, args[0].loc), args[0].loc));
 }
 Located lane_number(const Located& v) {
   return Located(Value(ir::coerce(v.value, Type(i32), "a lane number", v.loc), v.value.reads()),

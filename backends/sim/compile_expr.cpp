@@ -169,7 +169,6 @@ void Compiler::load(const Element& e, int32_t dst) {
 }
 
 void Compiler::prim(const Prim& p, int32_t dst) {
-  const uint16_t lanes = lanes_of(p.type);
   const auto args = [&](size_t i) { return i < p.args.size() ? cell(p.args[i]) : 0; };
   if (p.name == "printf") {
     out_.texts.push_back(as<StringImm>(p.args.at(0))->value);
@@ -201,11 +200,17 @@ void Compiler::prim(const Prim& p, int32_t dst) {
   const std::string name = p.name == "fast_exp" ? "exp" : p.name == "fast_log" ? "log" : p.name;
   for (int i = 0; i < kMathRows; i++)
     if (name == kMath[i].name) return typed(Op::math, static_cast<uint8_t>(i));
-  (void)lanes;
   refuse("the primitive '" + p.name + "'");
 }
 
 void Compiler::into(const Expr& e, int32_t dst) {
+  const SourceLoc outer = loc_;
+  if (e->loc.line) loc_ = e->loc;
+  expression(e, dst);
+  loc_ = outer;
+}
+
+void Compiler::expression(const Expr& e, int32_t dst) {
   const uint16_t lanes = lanes_of(e->type);
   switch (e->kind) {
     case Kind::IntImm:

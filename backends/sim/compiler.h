@@ -75,6 +75,7 @@ class Compiler {
 
   // --- expressions
   void into(const Expr& e, int32_t dst);
+  void expression(const Expr& e, int32_t dst);
   int32_t cell(const Expr& e);
   void binary(const Binary& b, int32_t dst);
   void call(const Call& c, int32_t dst);
