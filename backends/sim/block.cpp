@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <utility>
 
 #include "sim/machine.h"
 
@@ -68,7 +69,7 @@ void Machine::launch(const Block& host, const Cell* regs, const LaunchTable& tab
   block.shared_shadow = options_.checks ? shadow.get() : nullptr;
   block.threads.resize(static_cast<size_t>(threads));
   block.launch_epoch = ++epoch_;
-  steps_ = 0;
+  const int64_t steps_of_host = std::exchange(steps_, 0);
   for (int64_t b = 0; b < block.grid[0] * block.grid[1] * block.grid[2]; b++) {
     block.idx[0] = b % block.grid[0], block.idx[1] = b / block.grid[0] % block.grid[1], block.idx[2] = b / (block.grid[0] * block.grid[1]);
     for (int64_t i = 0; i < threads; i++) {
@@ -86,6 +87,7 @@ void Machine::launch(const Block& host, const Cell* regs, const LaunchTable& tab
     block.warp_epochs.assign(static_cast<size_t>((threads + 31) / 32), 1);
     run_block(block);
   }
+  steps_ = steps_of_host;
 }
 
 void Machine::run_block(Block& block) {
