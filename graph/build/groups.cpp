@@ -18,7 +18,7 @@ using namespace ir;
 namespace {
 
 constexpr size_t kMostParameters = 48;
-constexpr int kMostNodes = 400;
+constexpr int64_t kMostNodes = 300;
 
 bool has_reduction(const Task& t) {
   bool found = false;
@@ -28,21 +28,27 @@ bool has_reduction(const Task& t) {
 }
 bool is_injective(const Task& t) { return !t.opaque && t.computes.size() == 1 && t.outputs.size() == 1 && !has_reduction(t) && t.share_map.empty(); }
 
+/// Nodes of the expression as text writes it: shared parts count each time. Capped.
+int64_t tree_size(const Expr& e) {
+  constexpr int64_t kCap = 1 << 20;
+  std::unordered_map<const Node*, int64_t> sizes;
+  const std::function<int64_t(const Expr&)> size = [&](const Expr& at) -> int64_t {
+    if (auto it = sizes.find(at.get()); it != sizes.end()) return it->second;
+    int64_t total = 1;
+    for_each_child(*at, [&](const Expr& child) { total = std::min(kCap, total + size(child)); }, [](const Stmt&) {});
+    return sizes[at.get()] = total;
+  };
+  return size(e);
+}
+
 /// Moves and simple arithmetic: recomputing costs no more than reading.
 bool is_cheap(const Expr& e) {
-  int nodes = 0;
   bool math = false;
   visit_all(e, [&](const Node& n) {
-    nodes++;
     const Prim* p = as<Prim>(&n);
     math = math || (p && p->name != "abs" && p->name != "isnan");
   });
-  return !math && nodes < 40;
-}
-int node_count(const Expr& e) {
-  int nodes = 0;
-  visit_all(e, [&](const Node&) { nodes++; });
-  return nodes;
+  return !math && tree_size(e) < 60;
 }
 
 bool is_view_op(const std::string& name) { return name == "reshape" || name == "squeeze" || name == "unsqueeze" || name == "flatten"; }
@@ -135,6 +141,13 @@ class Fuser {
       if (k >= d.anchor.inverse_maps.size() || !d.anchor.inverse_maps[k]) continue;
       if (!(product(t.shape_expr()) == product(n.outputs[0].shape_expr()))) continue;
       if (external_inputs(g).size() + n.op->inputs.size() > kMostParameters) continue;
+      // Index arithmetic of several moves in a row would be written out again and again.
+      const auto moves = [](const Task& t, size_t from) {
+        const auto& indices = t.inverse_maps[from]->indices;
+        return std::any_of(indices.begin(), indices.end(), [](const Expr& e) { return tree_size(e) > 1; });
+      };
+      const bool moved = std::any_of(g.epilogue.begin(), g.epilogue.end(), [&](const EpilogueStep& s) { return moves(s.task, static_cast<size_t>(s.from)); });
+      if (moved && moves(d.anchor, k)) continue;
       EpilogueStep step{d.anchor, static_cast<int>(k)};
       // Small values that only this operator reads are computed in place.
       for (size_t j = 0; j < n.op->inputs.size(); j++)
@@ -169,7 +182,7 @@ class Fuser {
     if (!foldable(p, t) || uses_.at(t.id()) != 1) return value;
     const Compute c = whole_value(p);
     if (!is_cheap(c.value) && !(product(t.shape_expr()) == product(into.shape_expr()))) return value;
-    if (node_count(c.value) + node_count(value) > kMostNodes) return value;
+    if (tree_size(c.value) + tree_size(value) > kMostNodes) return value;
     absorb(g, p, at);
     return replace_reads(value, variable(t), [&](const std::vector<Expr>& indices) { return at_indices(c, indices); });
   }
@@ -214,8 +227,8 @@ class Fuser {
       const bool same_size = product(t.shape_expr()) == product(d.outputs[0].shape_expr());
       if (!is_cheap(c.value) && (reread(d) || !same_size || reads_here > 1)) continue;
       if (drafts_[at].is_view && !d.injective) continue;  // a view costs nothing
-      int total = node_count(c.value);
-      for (const Compute& mine : d.anchor.computes) total += node_count(mine.value);
+      int64_t total = tree_size(c.value);
+      for (const Compute& mine : d.anchor.computes) total += tree_size(mine.value);
       if (total > kMostNodes || external_inputs(d).size() + external_inputs(drafts_[at]).size() > kMostParameters) continue;
       for (size_t j = k; j < d.anchor.inputs.size(); j++)
         if (d.anchor_inputs[j].same_as(t)) d.prologues[j] = c;

@@ -162,6 +162,8 @@ bool is_expr(const Node& n) { return n.kind < Kind::Seq; }
 
 bool equal_nodes(const Node* a, const Node* b, Pairing& vars) {
   if (!a || !b) return a == b;
+  // One node on both sides: equal, where no variable inside could stand for another.
+  if (a == b && vars.left.empty()) return true;
   if (a->kind != b->kind) return false;
   if (a->kind == Kind::Var) return equal_vars(static_cast<const Var*>(a), static_cast<const Var*>(b), vars);
   if (is_expr(*a) && !(static_cast<const ExprNode*>(a)->type == static_cast<const ExprNode*>(b)->type))

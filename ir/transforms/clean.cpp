@@ -31,9 +31,10 @@ Rewriter simplifier() {
       const bool swap = info(n->op).commutative && x->kind == Kind::IntImm && y->kind != Kind::IntImm;
       if (swap) std::swap(x, y);
       Expr next = x->type.is_pointer() || y->type.is_pointer() ? e : make_binary(n->op, x, y, n->loc);
-      if (const Binary* m = as<Binary>(next))
-        if (Expr grouped = regroup(*m)) next = grouped;
-      if (equal(next, e)) return e;
+      if (const Binary* whole = as<Binary>(next))
+        if (Expr grouped = regroup(*whole)) next = grouped;
+      const Binary* m = as<Binary>(next);
+      if (m && m->op == n->op && same(m->a, n->a) && same(m->b, n->b)) return e;
       e = next;
     }
     return e;
