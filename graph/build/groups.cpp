@@ -147,7 +147,8 @@ class Fuser {
         return std::any_of(indices.begin(), indices.end(), [](const Expr& e) { return tree_size(e) > 1; });
       };
       const bool moved = std::any_of(g.epilogue.begin(), g.epilogue.end(), [&](const EpilogueStep& s) { return moves(s.task, static_cast<size_t>(s.from)); });
-      if (moved && moves(d.anchor, k)) continue;
+      // In a template's unrolled tiles even one is too much.
+      if ((moved || g.schedule) && moves(d.anchor, k)) continue;
       EpilogueStep step{d.anchor, static_cast<int>(k)};
       // Small values that only this operator reads are computed in place.
       for (size_t j = 0; j < n.op->inputs.size(); j++)
