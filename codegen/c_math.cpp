@@ -12,7 +12,8 @@ namespace {
 
 // e^x = 2^n * e^r, n = round(x / ln 2) through the low bits of 1.5 * 2^23, |r| <= ln 2 / 2. 2^n goes in as two
 // factors, so that results near the denormals and the largest float are right. Worst error 1.02 ULP.
-constexpr const char kExp[] = R"(  $I high = ($I)(x > 89.0f), low = ($I)(x < -104.0f), other = ~(high | low);
+constexpr const char kExp[] =
+    R"(  $I high = ($I)(x > 89.0f), low = ($I)(x < -104.0f), other = ~(high | low);
   $V y = ($V)((other & ($I)x) | (high & ($I)(($V){} + 89.0f)) | (low & ($I)(($V){} - 104.0f)));
   $V t = $fma(y, ($V){} + 0x1.715476p+0f, ($V){} + 0x1.8p23f);
   $I n = ($I)t - 0x4b400000;
@@ -29,7 +30,8 @@ constexpr const char kExp[] = R"(  $I high = ($I)(x > 89.0f), low = ($I)(x < -10
 )";
 
 // 2^x as above with r = (x - n) ln 2.
-constexpr const char kExp2[] = R"(  $I high = ($I)(x > 129.0f), low = ($I)(x < -151.0f), other = ~(high | low);
+constexpr const char kExp2[] =
+    R"(  $I high = ($I)(x > 129.0f), low = ($I)(x < -151.0f), other = ~(high | low);
   $V y = ($V)((other & ($I)x) | (high & ($I)(($V){} + 129.0f)) | (low & ($I)(($V){} - 151.0f)));
   $V t = y + 0x1.8p23f;
   $I n = ($I)t - 0x4b400000;
@@ -45,7 +47,8 @@ constexpr const char kExp2[] = R"(  $I high = ($I)(x > 129.0f), low = ($I)(x < -
 )";
 
 // e^x - 1 = 2 (s q + (s - 1/2)), q = e^r - 1, s = 2^(n-1). |x| < 2^-24 gives x.
-constexpr const char kExpm1[] = R"(  $I high = ($I)(x > 89.0f), low = ($I)(x < -30.0f), other = ~(high | low);
+constexpr const char kExpm1[] =
+    R"(  $I high = ($I)(x > 89.0f), low = ($I)(x < -30.0f), other = ~(high | low);
   $V y = ($V)((other & ($I)x) | (high & ($I)(($V){} + 89.0f)) | (low & ($I)(($V){} - 30.0f)));
   $V t = $fma(y, ($V){} + 0x1.715476p+0f, ($V){} + 0x1.8p23f);
   $I n = ($I)t - 0x4b400000;
@@ -79,15 +82,19 @@ constexpr const char kLogHead[] = R"(  $I small = ($I)(x < 0x1p-126f);
   $V g = $fma(p, f * f, f);
 )";
 // -inf at 0, NaN below, +inf and NaN stay.
-constexpr const char kLogTail[] = R"(  $I zero = ($I)(x == 0.0f), bad = ($I)(x < 0.0f), keep = ($I)(x != x) | ($I)(x > 0x1.fffffep127f);
+constexpr const char kLogTail[] =
+    R"(  $I zero = ($I)(x == 0.0f), bad = ($I)(x < 0.0f), keep = ($I)(x != x) | ($I)(x > 0x1.fffffep127f);
   $I fine = ~(zero | bad | keep);
   return ($V)((fine & ($I)y) | (keep & ($I)x) | (bad & 0x7fc00000) | (zero & (int32_t)0xff800000));
 )";
-constexpr const char kLog[] = R"(  $V y = $fma(e, ($V){} + 0x1.62e4p-1f, $fma(e, ($V){} + 0x1.7f7d1cp-20f, g));
+constexpr const char kLog[] =
+    R"(  $V y = $fma(e, ($V){} + 0x1.62e4p-1f, $fma(e, ($V){} + 0x1.7f7d1cp-20f, g));
 )";
-constexpr const char kLog2[] = R"(  $V y = $fma(g, ($V){} + 0x1.715476p+0f, $fma(g, ($V){} + 0x1.4ae0cp-26f, e));
+constexpr const char kLog2[] =
+    R"(  $V y = $fma(g, ($V){} + 0x1.715476p+0f, $fma(g, ($V){} + 0x1.4ae0cp-26f, e));
 )";
-constexpr const char kLog10[] = R"(  $V y = $fma(e, ($V){} + 0x1.344p-2f, $fma(g, ($V){} + 0x1.bcb7b2p-2f, e * 0x1.3509f8p-18f));
+constexpr const char kLog10[] =
+    R"(  $V y = $fma(e, ($V){} + 0x1.344p-2f, $fma(g, ($V){} + 0x1.bcb7b2p-2f, e * 0x1.3509f8p-18f));
 )";
 
 // 1 - 2 / (e^(2 |x|) + 1) with x's sign; |x| < 0.625: x + x^3 H(x^2).
@@ -131,7 +138,8 @@ constexpr const char kErf[] = R"(  $I sign = ($I)x & (int32_t)0x80000000;
 )";
 
 // e = e^-|x|: 1 / (1 + e), or e / (1 + e) below 0, so that small results keep their bits.
-constexpr const char kSigmoid[] = R"(  $V e = $exp(($V)(($I)x | (int32_t)0x80000000)), y = 1.0f / (1.0f + e);
+constexpr const char kSigmoid[] =
+    R"(  $V e = $exp(($V)(($I)x | (int32_t)0x80000000)), y = 1.0f / (1.0f + e);
   $I negative = ($I)(x < 0.0f);
   $V below = e * y;
   return ($V)((negative & ($I)below) | (~negative & ($I)y));

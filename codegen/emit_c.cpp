@@ -77,7 +77,8 @@ std::set<std::string> fallible_functions(const Module& module) {
     visit_all(f.body, [&](const Node& n) {
       const For* loop = as<For>(&n);
       const Prim* p = as<Prim>(&n);
-      if (n.kind == Kind::Assert || n.kind == Kind::Launch || (loop && loop->how == LoopKind::parallel) ||
+      if (n.kind == Kind::Assert || n.kind == Kind::Launch ||
+          (loop && loop->how == LoopKind::parallel) ||
           (p && (p->name == "scratch" || p->name == "printf")))
         fallible.insert(f.name);
       if (const Call* c = as<Call>(&n)) {
@@ -97,7 +98,8 @@ std::set<std::string> fallible_functions(const Module& module) {
 
 class CEmitter final : public Emitter {
  public:
-  CEmitter(const Module& m, const EmitOptions& o) : Emitter(m, o), fallible_(fallible_functions(m)) {
+  CEmitter(const Module& m, const EmitOptions& o)
+      : Emitter(m, o), fallible_(fallible_functions(m)) {
     for (const GlobalVar& g : m.globals) (void)names_.of(*g.var);
   }
 
@@ -114,7 +116,8 @@ class CEmitter final : public Emitter {
     out_.clear();
     for (const Function& f : module_.functions)
       if (f.kind == FuncKind::public_) entries(f);
-    return abi_declarations() + (options_.kernel_unit ? std::string(kTableReference) : table_definition()) +
+    return abi_declarations() +
+           (options_.kernel_unit ? std::string(kTableReference) : table_definition()) +
            prelude_.text() + globals_ + prototypes + bodies + out_;
   }
 
@@ -133,18 +136,21 @@ class CEmitter final : public Emitter {
     std::string out = with_context ? "hidet_ctx* ctx" : "";
     for (const VarRef& p : f.params) {
       const bool restricted = f.no_alias && p->type.is_pointer();
-      out += (out.empty() ? "" : ", ") + type(p->type) + (restricted ? " restrict " : " ") + names_.of(*p);
+      out += (out.empty() ? "" : ", ") + type(p->type) + (restricted ? " restrict " : " ") +
+             names_.of(*p);
     }
     return out;
   }
   std::string signature(const Function& f) {
     if (!fallible_.count(f.name)) {
       const std::string p = parameters(f, false);
-      return "static " + type(f.returns) + " " + function_name(f.name) + "(" + (p.empty() ? "void" : p) + ")";
+      return "static " + type(f.returns) + " " + function_name(f.name) + "(" +
+             (p.empty() ? "void" : p) + ")";
     }
     const std::string out = f.returns.is_void() ? "" : ", " + type(f.returns) + "* hidet_out";
     const bool shared = options_.kernel_unit && f.kind == FuncKind::public_;
-    return (shared ? "int32_t " : "static int32_t ") + function_name(f.name) + "(" + parameters(f, true) + out + ")";
+    return (shared ? "int32_t " : "static int32_t ") + function_name(f.name) + "(" +
+           parameters(f, true) + out + ")";
   }
   void body(const Function& f) {
     current_ = &f;
@@ -163,13 +169,15 @@ class CEmitter final : public Emitter {
     if (t.is_tensor())
       for (const Expr& e : t.tensor_info().shape) {
         int64_t n = 0;
-        HIDET_REQUIRE(is_const_int(e, &n), ErrorCode::usage, g.var->loc.text(), "global variable '", g.var->name, "' needs a constant shape");
+        HIDET_REQUIRE(is_const_int(e, &n), ErrorCode::usage, g.var->loc.text(), "global variable '",
+                      g.var->name, "' needs a constant shape");
         count *= n;
       }
     std::string init;
     for (double v : g.init) init += (init.empty() ? "" : ", ") + expr(make_const(v, t.dtype()));
     globals_ += "static const " + type(Type(t.dtype())) + " " + names_.of(*g.var) +
-                (t.is_tensor() ? "[" + std::to_string(std::max<int64_t>(count, 1)) + "]" : "") + " = {" + (init.empty() ? "0" : init) + "};\n";
+                (t.is_tensor() ? "[" + std::to_string(std::max<int64_t>(count, 1)) + "]" : "") +
+                " = {" + (init.empty() ? "0" : init) + "};\n";
   }
 
   // --- entries of public functions
@@ -189,16 +197,19 @@ class CEmitter final : public Emitter {
       line(type(f.returns) + " hidet_result;");
       line("int32_t hidet_status = " + name + "(ctx" + thunk + ", &hidet_result);");
       line("if (hidet_status) return hidet_status;");
-      line("hidet_args[" + std::to_string(f.params.size()) + "]." + value_field(f.returns) + " = hidet_result;");
+      line("hidet_args[" + std::to_string(f.params.size()) + "]." + value_field(f.returns) +
+           " = hidet_result;");
       line("return 0;");
     } else {
       line("return " + name + "(ctx" + thunk + ");");
     }
     close();
     if (options_.kernel_unit) return;
-    open("HIDET_EXPORT " + type(f.returns) + " hidet_" + name + "(" + (p.empty() ? "void" : p) + ") {");
+    open("HIDET_EXPORT " + type(f.returns) + " hidet_" + name + "(" + (p.empty() ? "void" : p) +
+         ") {");
     if (returns) line(type(f.returns) + " hidet_result = 0;");
-    line("(void)" + name + "(H->default_context(H)" + call + (returns ? ", &hidet_result);" : ");"));
+    line("(void)" + name + "(H->default_context(H)" + call +
+         (returns ? ", &hidet_result);" : ");"));
     if (returns) line("return hidet_result;");
     close();
   }
@@ -208,20 +219,27 @@ class CEmitter final : public Emitter {
   }
   std::string from_value(const Type& t, const std::string& v) {
     const std::string field = v + "." + value_field(t);
-    if (t.is_scalar() && t.dtype() == f16) return "((union { uint16_t u; _Float16 h; }){(uint16_t)" + field + "}).h";
-    return t.is_pointer() || t.is_tensor() ? "(" + type(t) + ")" + field : "(" + type(t) + ")" + field;
+    if (t.is_scalar() && t.dtype() == f16)
+      return "((union { uint16_t u; _Float16 h; }){(uint16_t)" + field + "}).h";
+    return t.is_pointer() || t.is_tensor() ? "(" + type(t) + ")" + field
+                                           : "(" + type(t) + ")" + field;
   }
 
   // --- statements of the dialect
   void special(const Stmt& s) override {
     if (const Return* r = as<Return>(s)) return emit_return(*r);
-    if (const Assert* a = as<Assert>(s)) return line("if (!(" + expr(a->cond) + ")) return H->raise(ctx, 2, " + c_string(a->message) + ");");
+    if (const Assert* a = as<Assert>(s))
+      return line("if (!(" + expr(a->cond) + ")) return H->raise(ctx, 2, " + c_string(a->message) +
+                  ");");
     if (const Launch* l = as<Launch>(s)) return emit_launch(*l);
     if (const For* loop = as<For>(s)) return emit_parallel(*loop);
     const DeclTensor& d = *as<DeclTensor>(s);
     int64_t n = 0;
-    HIDET_CHECK(d.var->type.tensor_info().shape.size() == 1 && is_const_int(d.var->type.tensor_info().shape[0], &n), "tensor '", d.var->name, "' is not lowered");
-    line(type(Type(d.var->type.dtype())) + " " + names_.of(*d.var) + "[" + std::to_string(std::max<int64_t>(n, 1)) + "] __attribute__((aligned(64)));");
+    HIDET_CHECK(d.var->type.tensor_info().shape.size() == 1 &&
+                    is_const_int(d.var->type.tensor_info().shape[0], &n),
+                "tensor '", d.var->name, "' is not lowered");
+    line(type(Type(d.var->type.dtype())) + " " + names_.of(*d.var) + "[" +
+         std::to_string(std::max<int64_t>(n, 1)) + "] __attribute__((aligned(64)));");
   }
   void emit_return(const Return& r) {
     const bool fallible = in_parallel_ || fallible_.count(current_->name);
@@ -242,15 +260,18 @@ class CEmitter final : public Emitter {
     line("void* hidet_pointers[] = {" + (addresses.empty() ? "0" : addresses) + "};");
     const auto extents = [&](const std::vector<Expr>& list, const char* rest) {
       std::string out;
-      for (size_t i = 0; i < 3; i++) out += (i ? ", " : "") + (i < list.size() ? expr(list[i]) : std::string(rest));
+      for (size_t i = 0; i < 3; i++)
+        out += (i ? ", " : "") + (i < list.size() ? expr(list[i]) : std::string(rest));
       return "{" + out + "}";
     };
     const std::vector<std::string> kernels = kernel_names(module_);
     size_t index = 0;
     while (kernels[index] != function_name(l.callee)) index++;
-    line("hidet_cuda_launch hidet_l = {sizeof(hidet_cuda_launch), " + c_string(function_name(l.callee)) + ", " + extents(l.grid, "1") + ", " +
-         extents(l.block, "1") + ", " + extents(l.cluster, l.cluster.empty() ? "0" : "1") + ", " + (l.shared_bytes ? expr(l.shared_bytes) : "0") +
-         ", hidet_pointers, " + std::to_string(index) + "};");
+    line("hidet_cuda_launch hidet_l = {sizeof(hidet_cuda_launch), " +
+         c_string(function_name(l.callee)) + ", " + extents(l.grid, "1") + ", " +
+         extents(l.block, "1") + ", " + extents(l.cluster, l.cluster.empty() ? "0" : "1") + ", " +
+         (l.shared_bytes ? expr(l.shared_bytes) : "0") + ", hidet_pointers, " +
+         std::to_string(index) + "};");
     line("int32_t hidet_status = H->cuda_launch(ctx, &hidet_l);");
     line("if (hidet_status) return hidet_status;");
     close();
@@ -260,9 +281,12 @@ class CEmitter final : public Emitter {
   void emit_parallel(const For& loop) {
     const std::vector<VarRef> captured = free_variables(loop);
     const std::string base = names_.fresh(function_name(current_->name) + "_loop");
-    const std::string closure = "struct " + base + "_closure", v = names_.of(*loop.var), t = type(loop.var->type);
+    const std::string closure = "struct " + base + "_closure", v = names_.of(*loop.var),
+                      t = type(loop.var->type);
     const std::string begin = names_.fresh("first"), step = names_.fresh("step");
-    std::string fields = t + " " + begin + ", " + step + "; ", values = "." + begin + " = " + expr(loop.begin) + ", ." + step + " = " + expr(loop.step);
+    std::string fields = t + " " + begin + ", " + step + "; ",
+                values =
+                    "." + begin + " = " + expr(loop.begin) + ", ." + step + " = " + expr(loop.step);
     for (const VarRef& c : captured) {
       fields += type(c->type) + " " + names_.of(*c) + "; ";
       values += ", ." + names_.of(*c) + " = " + names_.of(*c);
@@ -272,15 +296,18 @@ class CEmitter final : public Emitter {
     const int outer_indent = std::exchange(indent_, 0);
     const bool outer_parallel = std::exchange(in_parallel_, true);
     out_.clear();
-    open("static int32_t " + base + "(hidet_ctx* ctx, void* hidet_closure, int64_t hidet_begin, int64_t hidet_end) {");
+    open("static int32_t " + base +
+         "(hidet_ctx* ctx, void* hidet_closure, int64_t hidet_begin, int64_t hidet_end) {");
     line("const " + closure + "* hidet_c = hidet_closure;");
     line("(void)ctx;");
     for (const VarRef& c : captured) {
       const bool restricted = current_->no_alias && c->type.is_pointer();
-      line(type(c->type) + (restricted ? " restrict " : " ") + names_.of(*c) + " = hidet_c->" + names_.of(*c) + ";");
+      line(type(c->type) + (restricted ? " restrict " : " ") + names_.of(*c) + " = hidet_c->" +
+           names_.of(*c) + ";");
     }
     open("for (int64_t hidet_i = hidet_begin; hidet_i < hidet_end; ++hidet_i) {");
-    line(t + " " + v + " = (" + t + ")(hidet_c->" + begin + " + (" + t + ")hidet_i * hidet_c->" + step + ");");
+    line(t + " " + v + " = (" + t + ")(hidet_c->" + begin + " + (" + t + ")hidet_i * hidet_c->" +
+         step + ");");
     stmt(loop.body);
     close();
     line("return 0;");
@@ -293,8 +320,10 @@ class CEmitter final : public Emitter {
     line(closure + " hidet_c = {" + values + "};");
     const std::string end = operand(loop.end, 13);
     line("int64_t hidet_n = (int64_t)" + end + " - (int64_t)hidet_c." + begin + ";");
-    line("hidet_n = hidet_n > 0 ? (hidet_n + hidet_c." + step + " - 1) / hidet_c." + step + " : 0;");
-    line("int32_t hidet_status = H->parallel_for(ctx, hidet_n, " + std::to_string(std::max<int64_t>(loop.grain, 1)) + ", " + base + ", &hidet_c);");
+    line("hidet_n = hidet_n > 0 ? (hidet_n + hidet_c." + step + " - 1) / hidet_c." + step +
+         " : 0;");
+    line("int32_t hidet_status = H->parallel_for(ctx, hidet_n, " +
+         std::to_string(std::max<int64_t>(loop.grain, 1)) + ", " + base + ", &hidet_c);");
     line("if (hidet_status) return hidet_status;");
     close();
   }
@@ -309,7 +338,8 @@ class CEmitter final : public Emitter {
       if (const For* f = as<For>(&n)) defined.insert(f->var.get());
     });
     visit_all(loop.body, [&](const Node& n) {
-      if (const Var* v = as<Var>(&n); v && !defined.count(v) && seen.insert(v).second) used.push_back(ref(*v));
+      if (const Var* v = as<Var>(&n); v && !defined.count(v) && seen.insert(v).second)
+        used.push_back(ref(*v));
     });
     return used;
   }
@@ -322,7 +352,8 @@ class CEmitter final : public Emitter {
     const std::string s = t == f64 ? "" : "f";
     std::string out;
     if (std::isnan(f.value)) out = "__builtin_nan" + s + "(\"\")";
-    else if (std::isinf(f.value)) out = (f.value < 0 ? "(-__builtin_inf" : "(__builtin_inf") + s + "())";
+    else if (std::isinf(f.value))
+      out = (f.value < 0 ? "(-__builtin_inf" : "(__builtin_inf") + s + "())";
     else {
       std::snprintf(text, sizeof text, "%a", f.value);
       out = text + s;
@@ -335,7 +366,8 @@ class CEmitter final : public Emitter {
     const bool vector = u.type.is_vector();
     if (u.op == UnaryOp::logical_not) return {(vector ? "~" : "!") + operand(u.a, 14), 14};
     const std::string text = (u.op == UnaryOp::neg ? "-" : "~") + operand(u.a, 15);
-    if (!vector && t.is_integer() && t.bits() < 32) return {"(" + type(u.type) + ")(" + text + ")", 14};
+    if (!vector && t.is_integer() && t.bits() < 32)
+      return {"(" + type(u.type) + ")(" + text + ")", 14};
     return {text, 14};
   }
   Text infix(const Binary& b, const std::string& c, int precedence) {
@@ -353,10 +385,16 @@ class CEmitter final : public Emitter {
     if (t.is_pointer()) return infix(b, row.c, row.precedence);
     if (row.comparison) {
       if (!t.is_vector()) return infix(b, row.c, row.precedence);
-      return {"__builtin_convertvector(" + infix(b, row.c, row.precedence).text + ", " + prelude_.mask(t) + ")", 15};
+      return {"__builtin_convertvector(" + infix(b, row.c, row.precedence).text + ", " +
+                  prelude_.mask(t) + ")",
+              15};
     }
-    if (row.logical) return t.is_vector() ? infix(b, b.op == BinaryOp::logical_and ? "&" : "|", b.op == BinaryOp::logical_and ? 8 : 6) : infix(b, row.c, row.precedence);
-    if (b.op == BinaryOp::min || b.op == BinaryOp::max) return function(prelude_.min_max(b.op, t), {b.a, b.b});
+    if (row.logical)
+      return t.is_vector() ? infix(b, b.op == BinaryOp::logical_and ? "&" : "|",
+                                   b.op == BinaryOp::logical_and ? 8 : 6)
+                           : infix(b, row.c, row.precedence);
+    if (b.op == BinaryOp::min || b.op == BinaryOp::max)
+      return function(prelude_.min_max(b.op, t), {b.a, b.b});
     if (d.is_float()) {
       if (b.op <= BinaryOp::div) return infix(b, row.c, row.precedence);
       return function(prelude_.float_binary(b.op, t), {b.a, b.b});
@@ -364,19 +402,24 @@ class CEmitter final : public Emitter {
     int64_t right = 0;
     const bool constant = is_const_int(b.b, &right);
     bool plain = b.op <= BinaryOp::mul || (b.op >= BinaryOp::bit_and && b.op <= BinaryOp::bit_xor);
-    if (b.op == BinaryOp::div || b.op == BinaryOp::mod) plain = constant && right != 0 && right != -1;
-    if (b.op == BinaryOp::shl || b.op == BinaryOp::shr) plain = constant && right >= 0 && right < d.bits();
+    if (b.op == BinaryOp::div || b.op == BinaryOp::mod)
+      plain = constant && right != 0 && right != -1;
+    if (b.op == BinaryOp::shl || b.op == BinaryOp::shr)
+      plain = constant && right >= 0 && right < d.bits();
     if (!plain) return function(prelude_.lanewise(b.op, t), {b.a, b.b});
     Text text = infix(b, row.c, row.precedence);
-    if (!t.is_vector() && d.is_integer() && d.bits() < 32) return {"(" + type(t) + ")(" + text.text + ")", 14};
+    if (!t.is_vector() && d.is_integer() && d.bits() < 32)
+      return {"(" + type(t) + ")(" + text.text + ")", 14};
     if (b.op == BinaryOp::shl && !t.is_vector() && d.is_signed()) {
       const std::string u = d == i64 ? "uint64_t" : "uint32_t";
-      return {"(" + type(t) + ")((" + u + ")" + operand(b.a, 14) + " << " + operand(b.b, 12) + ")", 14};
+      return {"(" + type(t) + ")((" + u + ")" + operand(b.a, 14) + " << " + operand(b.b, 12) + ")",
+              14};
     }
     return text;
   }
   Text select(const Select& s) override {
-    if (!s.type.is_vector()) return {operand(s.cond, 4) + " ? " + operand(s.a, 3) + " : " + operand(s.b, 3), 3};
+    if (!s.type.is_vector())
+      return {operand(s.cond, 4) + " ? " + operand(s.a, 3) + " : " + operand(s.b, 3), 3};
     if (s.cond->type.is_vector()) return function(prelude_.select(s.type), {s.cond, s.a, s.b});
     return {operand(s.cond, 4) + " ? " + operand(s.a, 3) + " : " + operand(s.b, 3), 3};
   }
@@ -385,7 +428,9 @@ class CEmitter final : public Emitter {
     if (c.how == CastKind::pointer) return {"(" + type(to) + ")" + operand(c.a, 14), 14};
     if (c.how == CastKind::bits) {
       if (from.is_vector() && to.is_vector()) return {"(" + type(to) + ")" + operand(c.a, 14), 14};
-      return {"((union { " + type(from) + " hidet_from; " + type(to) + " hidet_to; }){" + expr(c.a) + "}).hidet_to", 15};
+      return {"((union { " + type(from) + " hidet_from; " + type(to) + " hidet_to; }){" +
+                  expr(c.a) + "}).hidet_to",
+              15};
     }
     return from.is_vector() ? vector_cast(c) : scalar_cast(c);
   }
@@ -394,35 +439,47 @@ class CEmitter final : public Emitter {
     if (to.is_boolean()) return {operand(through_f32(c.a), 10) + " != 0", 9};
     if (from == bf16 && to != f32) return scalar_text(make_cast(make_cast(c.a, Type(f32)), c.type));
     if (to == bf16 && from != f32) return scalar_text(make_cast(make_cast(c.a, Type(f32)), c.type));
-    if (from == bf16 || to == bf16 || (from.is_float() && to.is_integer())) return function(prelude_.convert(c.a->type, c.type), {c.a});
+    if (from == bf16 || to == bf16 || (from.is_float() && to.is_integer()))
+      return function(prelude_.convert(c.a->type, c.type), {c.a});
     return {"(" + type(c.type) + ")" + operand(c.a, 14), 14};
   }
   Text scalar_text(const Expr& e) { return {expr(e), 1}; }
-  static Expr through_f32(const Expr& e) { return e->type.dtype() == bf16 ? make_cast(e, Type(f32)) : e; }
+  static Expr through_f32(const Expr& e) {
+    return e->type.dtype() == bf16 ? make_cast(e, Type(f32)) : e;
+  }
   Text vector_cast(const Cast& c) {
     const DType from = c.a->type.dtype(), to = c.type.dtype();
     if (to.is_boolean()) {
       if (from.is_boolean()) return {expr(c.a), 1};
       const Expr a = from == bf16 ? make_cast(c.a, c.a->type.with_dtype(f32)) : c.a;
-      return {"__builtin_convertvector(" + operand(a, 10) + " != 0, " + prelude_.mask(c.type) + ")", 15};
+      return {"__builtin_convertvector(" + operand(a, 10) + " != 0, " + prelude_.mask(c.type) + ")",
+              15};
     }
     if ((from == bf16 && to != f32) || (to == bf16 && from != f32))
       return {expr(make_cast(make_cast(c.a, c.a->type.with_dtype(f32)), c.type)), 1};
-    if (from == bf16 || to == bf16 || (from.is_float() && to.is_integer())) return function(prelude_.convert(c.a->type, c.type), {c.a});
-    return {"__builtin_convertvector(" + (from.is_boolean() ? operand(c.a, 8) + " & 1" : expr(c.a)) + ", " + type(c.type) + ")", 15};
+    if (from == bf16 || to == bf16 || (from.is_float() && to.is_integer()))
+      return function(prelude_.convert(c.a->type, c.type), {c.a});
+    return {"__builtin_convertvector(" +
+                (from.is_boolean() ? operand(c.a, 8) + " & 1" : expr(c.a)) + ", " + type(c.type) +
+                ")",
+            15};
   }
   Text vector_load(const Load& l) override {
-    const std::string at = "*(const " + prelude_.unaligned(l.type) + "*)(" + operand(l.base, 12) + " + " + operand(l.index, 13) + ")";
+    const std::string at = "*(const " + prelude_.unaligned(l.type) + "*)(" + operand(l.base, 12) +
+                           " + " + operand(l.index, 13) + ")";
     // Booleans lie in memory as 0 and 1, in vectors as 0 and -1.
     if (l.type.dtype().is_boolean()) return {"(" + type(l.type) + ")(-(" + at + "))", 14};
     return {"(" + type(l.type) + ")" + at, 14};
   }
   std::string vector_store(const Store& s) override {
-    const std::string value = s.value->type.dtype().is_boolean() ? "-(" + expr(s.value) + ")" : expr(s.value);
-    return "*(" + prelude_.unaligned(s.value->type) + "*)(" + operand(s.base, 12) + " + " + operand(s.index, 13) + ") = " + value + ";";
+    const std::string value =
+        s.value->type.dtype().is_boolean() ? "-(" + expr(s.value) + ")" : expr(s.value);
+    return "*(" + prelude_.unaligned(s.value->type) + "*)(" + operand(s.base, 12) + " + " +
+           operand(s.index, 13) + ") = " + value + ";";
   }
   Text broadcast(const Broadcast& b) override {
-    if (b.type.dtype().is_boolean()) return {"((" + type(b.type) + "){} - (int8_t)" + operand(b.a, 14) + ")", 16};
+    if (b.type.dtype().is_boolean())
+      return {"((" + type(b.type) + "){} - (int8_t)" + operand(b.a, 14) + ")", 16};
     // -0.0f + x keeps the sign of zero; the compiler folds it into a broadcast.
     const std::string lanes = std::to_string(b.type.lanes());
     const std::string name = splat(b.type);
@@ -433,14 +490,16 @@ class CEmitter final : public Emitter {
     if (splats_.insert(name).second) {
       std::string lanes;
       for (int i = 0; i < t.lanes(); i++) lanes += (i ? ", x" : "x");
-      globals_ += "static inline " + T + " " + name + "(" + type(Type(t.dtype())) + " x) { return (" + T + "){" + lanes + "}; }\n";
+      globals_ += "static inline " + T + " " + name + "(" + type(Type(t.dtype())) +
+                  " x) { return (" + T + "){" + lanes + "}; }\n";
     }
     return name;
   }
   Text make_vector(const MakeVector& m) override {
     std::string lanes;
     const bool boolean = m.type.dtype().is_boolean();
-    for (const Expr& e : m.lanes) lanes += (lanes.empty() ? "" : ", ") + (boolean ? "-(int8_t)" + operand(e, 14) : expr(e));
+    for (const Expr& e : m.lanes)
+      lanes += (lanes.empty() ? "" : ", ") + (boolean ? "-(int8_t)" + operand(e, 14) : expr(e));
     return {"((" + type(m.type) + "){" + lanes + "})", 16};
   }
   Text lane(const Lane& l) override {
@@ -455,21 +514,30 @@ class CEmitter final : public Emitter {
     const std::string& name = function_name(c.callee);
     if (!fallible_.count(c.callee)) return {name + "(" + args + ")", 15};
     const std::string full = "ctx" + (args.empty() ? "" : ", " + args);
-    if (c.type.is_void()) return {"({ int32_t hidet_s = " + name + "(" + full + "); if (hidet_s) return hidet_s; })", 16};
-    return {"({ " + type(c.type) + " hidet_r; int32_t hidet_s = " + name + "(" + full + ", &hidet_r); if (hidet_s) return hidet_s; hidet_r; })", 16};
+    if (c.type.is_void())
+      return {"({ int32_t hidet_s = " + name + "(" + full + "); if (hidet_s) return hidet_s; })",
+              16};
+    return {"({ " + type(c.type) + " hidet_r; int32_t hidet_s = " + name + "(" + full +
+                ", &hidet_r); if (hidet_s) return hidet_s; hidet_r; })",
+            16};
   }
   Text extern_call(size_t index, const std::string& args) {
     const ExternFunc& f = module_.externs[index];
     std::string params;
     for (const Type& t : f.params) params += (params.empty() ? "" : ", ") + type(t);
-    return {"((" + type(f.returns) + " (*)(" + (params.empty() ? "void" : params) + "))H->extern_function(ctx, " + std::to_string(index) + "))(" + args + ")", 15};
+    return {"((" + type(f.returns) + " (*)(" + (params.empty() ? "void" : params) +
+                "))H->extern_function(ctx, " + std::to_string(index) + "))(" + args + ")",
+            15};
   }
   Text prim(const Prim& p) override {
     if (p.name == "printf") return print(p);
     if (p.name == "scratch")
-      return {"({ void* hidet_m = H->scratch(ctx, " + expr(p.args[0]) + ", " + expr(p.args[1]) + "); if (!hidet_m) return 6; (" + type(p.type) + ")hidet_m; })", 16};
+      return {"({ void* hidet_m = H->scratch(ctx, " + expr(p.args[0]) + ", " + expr(p.args[1]) +
+                  "); if (!hidet_m) return 6; (" + type(p.type) + ")hidet_m; })",
+              16};
     const Primitive* row = find_primitive(p.name);
-    HIDET_REQUIRE(row && row->c, ErrorCode::usage, p.loc.text(), "the primitive '", p.name, "' is not available on the CPU");
+    HIDET_REQUIRE(row && row->c, ErrorCode::usage, p.loc.text(), "the primitive '", p.name,
+                  "' is not available on the CPU");
     if (std::string(row->c) != "@") return {expand(row->c, p), 15};
     std::string args;
     for (const Expr& a : p.args) args += (args.empty() ? "" : ", ") + expr(a);
@@ -479,11 +547,17 @@ class CEmitter final : public Emitter {
     std::string args;
     for (const Expr& a : p.args) {
       const std::string text = operand(through_f32(a), 14);
-      const bool wide = a->type.is_scalar() && a->type.dtype().is_integer() && a->type.dtype().bits() == 64;
+      const bool wide =
+          a->type.is_scalar() && a->type.dtype().is_integer() && a->type.dtype().bits() == 64;
       const bool number = a->type.is_scalar() && !wide;
-      args += (args.empty() ? "" : ", ") + std::string(wide ? "(long long)" : number ? (a->type.dtype().is_float() ? "(double)" : "(int)") : "") + text;
+      args += (args.empty() ? "" : ", ") +
+              std::string(wide     ? "(long long)"
+                          : number ? (a->type.dtype().is_float() ? "(double)" : "(int)")
+                                   : "") +
+              text;
     }
-    return {"({ int32_t hidet_s = H->print(ctx, " + args + "); if (hidet_s) return hidet_s; })", 16};
+    return {"({ int32_t hidet_s = H->print(ctx, " + args + "); if (hidet_s) return hidet_s; })",
+            16};
   }
 
   std::set<std::string> fallible_, splats_;

@@ -29,7 +29,8 @@ __device__ int* hidet_error_word;
 )";
 
 // Meaning as ir/core/fold.h says.
-constexpr const char kHelpers[] = R"(template <class T> __device__ __forceinline__ T hidet_max(T a, T b) { return (a > b) | (a != a) ? a : b; }
+constexpr const char kHelpers[] =
+    R"(template <class T> __device__ __forceinline__ T hidet_max(T a, T b) { return (a > b) | (a != a) ? a : b; }
 template <class T> __device__ __forceinline__ T hidet_min(T a, T b) { return (a < b) | (a != a) ? a : b; }
 template <class T> __device__ __forceinline__ T hidet_div(T a, T b) { return b == 0 ? T(0) : (T(-1) < T(0) && b == T(-1)) ? T(0 - a) : T(a / b); }
 template <class T> __device__ __forceinline__ T hidet_mod(T a, T b) { return b == 0 || (T(-1) < T(0) && b == T(-1)) ? T(0) : T(a % b); }
@@ -120,7 +121,9 @@ class CudaEmitter final : public Emitter {
       case Type::Tag::pointer: return type(t.pointee()) + "*";
       case Type::Tag::tensor: return type(Type(t.dtype())) + "*";
       case Type::Tag::string: return "const char*";
-      case Type::Tag::vector: vectors_ = true; return "hidet_vec<" + type(Type(t.dtype())) + ", " + std::to_string(t.lanes()) + ">";
+      case Type::Tag::vector:
+        vectors_ = true;
+        return "hidet_vec<" + type(Type(t.dtype())) + ", " + std::to_string(t.lanes()) + ">";
       case Type::Tag::scalar: break;
     }
     if (t.dtype() == f16 || t.dtype() == bf16) halves_ = true;
@@ -129,9 +132,11 @@ class CudaEmitter final : public Emitter {
   std::string signature(const Function& f) {
     std::string params;
     for (const VarRef& p : f.params)
-      params += (params.empty() ? "" : ", ") + type(p->type) + (f.no_alias && p->type.is_pointer() ? " __restrict__ " : " ") + names_.of(*p);
+      params += (params.empty() ? "" : ", ") + type(p->type) +
+                (f.no_alias && p->type.is_pointer() ? " __restrict__ " : " ") + names_.of(*p);
     if (f.kind == FuncKind::cuda_internal)
-      return "static __device__ __forceinline__ " + type(f.returns) + " " + function_name(f.name) + "(" + params + ")";
+      return "static __device__ __forceinline__ " + type(f.returns) + " " + function_name(f.name) +
+             "(" + params + ")";
     return "extern \"C\" __global__ void " + bounds(f) + function_name(f.name) + "(" + params + ")";
   }
   static std::string bounds(const Function& f) {
@@ -141,25 +146,33 @@ class CudaEmitter final : public Emitter {
       if (!is_const_int(e, &n)) return "";
       threads *= n;
     }
-    return "__launch_bounds__(" + std::to_string(threads) + (f.launch.min_blocks ? ", " + std::to_string(f.launch.min_blocks) : "") + ") ";
+    return "__launch_bounds__(" + std::to_string(threads) +
+           (f.launch.min_blocks ? ", " + std::to_string(f.launch.min_blocks) : "") + ") ";
   }
   void global(const GlobalVar& g) {
     int64_t n = 1;
     if (g.var->type.is_tensor()) is_const_int(g.var->type.tensor_info().shape.at(0), &n);
     std::string init;
-    for (double v : g.init) init += (init.empty() ? "" : ", ") + expr(make_const(v, g.var->type.dtype()));
-    line("__device__ " + type(Type(g.var->type.dtype())) + " " + names_.of(*g.var) + (g.var->type.is_tensor() ? "[" + std::to_string(std::max<int64_t>(n, 1)) + "]" : "") +
+    for (double v : g.init)
+      init += (init.empty() ? "" : ", ") + expr(make_const(v, g.var->type.dtype()));
+    line("__device__ " + type(Type(g.var->type.dtype())) + " " + names_.of(*g.var) +
+         (g.var->type.is_tensor() ? "[" + std::to_string(std::max<int64_t>(n, 1)) + "]" : "") +
          (init.empty() ? "" : " = {" + init + "}") + ";");
   }
 
   void special(const Stmt& s) override {
-    if (const Return* r = as<Return>(s)) return line(r->value ? "return " + expr(r->value) + ";" : "return;");
+    if (const Return* r = as<Return>(s))
+      return line(r->value ? "return " + expr(r->value) + ";" : "return;");
     if (const Assert* a = as<Assert>(s)) {
       // The id is the place of the message in the module's list of asserts; 0 means no error.
-      return line("if (!(" + expr(a->cond) + ")) { *(volatile int*)hidet_error_word = " + std::to_string(++asserts_) + "; return; }");
+      return line("if (!(" + expr(a->cond) + ")) { *(volatile int*)hidet_error_word = " +
+                  std::to_string(++asserts_) + "; return; }");
     }
     if (const DeclTensor* d = as<DeclTensor>(s)) return tensor(*d);
-    throw Error(ErrorCode::usage, std::string("a '") + kind_name(s->kind) + "' statement is not available in CUDA functions", s->loc.text());
+    throw Error(
+        ErrorCode::usage,
+        std::string("a '") + kind_name(s->kind) + "' statement is not available in CUDA functions",
+        s->loc.text());
   }
   void tensor(const DeclTensor& d) {
     const TensorInfo& info = d.var->type.tensor_info();
@@ -169,11 +182,13 @@ class CudaEmitter final : public Emitter {
     if (info.scope == Scope::dynamic_shared) {
       line("extern __shared__ __align__(128) unsigned char hidet_dynamic_shared[];");
       // One behind the other, each aligned to 128 bytes.
-      line(t + "* " + name + " = (" + t + "*)(hidet_dynamic_shared + " + std::to_string(dynamic_offset_) + ");");
+      line(t + "* " + name + " = (" + t + "*)(hidet_dynamic_shared + " +
+           std::to_string(dynamic_offset_) + ");");
       dynamic_offset_ += (info.dtype.bytes_of(n) + 127) / 128 * 128;
       return;
     }
-    HIDET_REQUIRE(fixed, ErrorCode::usage, d.loc.text(), "the tensor '", d.var->name, "' in ", scope_name(info.scope), " memory needs a constant shape");
+    HIDET_REQUIRE(fixed, ErrorCode::usage, d.loc.text(), "the tensor '", d.var->name, "' in ",
+                  scope_name(info.scope), " memory needs a constant shape");
     const std::string align = info.scope == Scope::shared ? "__shared__ __align__(128) " : "";
     line(align + t + " " + name + "[" + std::to_string(std::max<int64_t>(n, 1)) + "];");
   }
@@ -183,9 +198,12 @@ class CudaEmitter final : public Emitter {
     const std::string s = t == f64 ? "" : "f";
     std::string out;
     char text[64];
-    if (std::isnan(f.value)) out = t == f64 ? "__longlong_as_double(0x7ff8000000000000ll)" : "__int_as_float(0x7fffffff)";
-    else if (std::isinf(f.value)) out = t == f64 ? (f.value < 0 ? "__longlong_as_double(0xfff0000000000000ull)" : "__longlong_as_double(0x7ff0000000000000ll)")
-                                                 : (f.value < 0 ? "__int_as_float(0xff800000u)" : "__int_as_float(0x7f800000)");
+    if (std::isnan(f.value))
+      out = t == f64 ? "__longlong_as_double(0x7ff8000000000000ll)" : "__int_as_float(0x7fffffff)";
+    else if (std::isinf(f.value))
+      out = t == f64 ? (f.value < 0 ? "__longlong_as_double(0xfff0000000000000ull)"
+                                    : "__longlong_as_double(0x7ff0000000000000ll)")
+                     : (f.value < 0 ? "__int_as_float(0xff800000u)" : "__int_as_float(0x7f800000)");
     else {
       std::snprintf(text, sizeof text, "%a", f.value);
       out = text + s;
@@ -207,14 +225,18 @@ class CudaEmitter final : public Emitter {
     }
     std::string body = scalar;
     for (size_t i = 0; i < args.size(); i++) {
-      const std::string from = "$x" + std::to_string(i), to = "a" + std::to_string(i) + (args[i]->type.is_vector() ? ".v[i]" : "");
-      for (size_t at = 0; (at = body.find(from, at)) != std::string::npos; at += to.size()) body.replace(at, from.size(), to);
+      const std::string from = "$x" + std::to_string(i),
+                        to = "a" + std::to_string(i) + (args[i]->type.is_vector() ? ".v[i]" : "");
+      for (size_t at = 0; (at = body.find(from, at)) != std::string::npos; at += to.size())
+        body.replace(at, from.size(), to);
     }
     const std::string key = type(result) + "|" + params + "|" + body;
     auto [it, fresh] = lane_names_.emplace(key, name);
     if (fresh)
-      lane_functions_ += "static __device__ __forceinline__ " + type(result) + " " + name + "(" + params + ") {\n  " + type(result) +
-                         " r;\n#pragma unroll\n  for (int i = 0; i < " + std::to_string(result.lanes()) + "; ++i) r.v[i] = " + body + ";\n  return r;\n}\n";
+      lane_functions_ +=
+          "static __device__ __forceinline__ " + type(result) + " " + name + "(" + params +
+          ") {\n  " + type(result) + " r;\n#pragma unroll\n  for (int i = 0; i < " +
+          std::to_string(result.lanes()) + "; ++i) r.v[i] = " + body + ";\n  return r;\n}\n";
     return {it->second + "(" + call + ")", 15};
   }
 
@@ -222,12 +244,14 @@ class CudaEmitter final : public Emitter {
     const std::string c = u.op == UnaryOp::neg ? "-" : u.op == UnaryOp::bit_not ? "~" : "!";
     if (u.type.is_vector()) return lanewise(u.type, {u.a}, c + "$x0");
     const Text text{c + operand(u.a, 15), 14};
-    if (u.type.dtype().is_integer() && u.type.dtype().bits() < 32) return {"(" + type(u.type) + ")(" + text.text + ")", 14};
+    if (u.type.dtype().is_integer() && u.type.dtype().bits() < 32)
+      return {"(" + type(u.type) + ")(" + text.text + ")", 14};
     return text;
   }
   Text binary(const Binary& b) override {
     if (b.a->type.is_vector() || b.b->type.is_vector()) {
-      const std::string op = operator_text(b.op, b.a->type.dtype(), type(b.type.with_lanes(1)), "$x0", "$x1");
+      const std::string op =
+          operator_text(b.op, b.a->type.dtype(), type(b.type.with_lanes(1)), "$x0", "$x1");
       return lanewise(b.type, {b.a, b.b}, op);
     }
     const BinaryOpInfo& row = info(b.op);
@@ -235,9 +259,12 @@ class CudaEmitter final : public Emitter {
     int64_t right;
     const bool constant = is_const_int(b.b, &right);
     const DType d = b.type.dtype();
-    bool plain = b.op <= BinaryOp::mul || (b.op == BinaryOp::div && d.is_float()) || (b.op >= BinaryOp::bit_and && b.op <= BinaryOp::bit_xor);
-    if (!d.is_float() && (b.op == BinaryOp::div || b.op == BinaryOp::mod)) plain = constant && right != 0 && right != -1;
-    if (b.op == BinaryOp::shl || b.op == BinaryOp::shr) plain = constant && right >= 0 && right < d.bits();
+    bool plain = b.op <= BinaryOp::mul || (b.op == BinaryOp::div && d.is_float()) ||
+                 (b.op >= BinaryOp::bit_and && b.op <= BinaryOp::bit_xor);
+    if (!d.is_float() && (b.op == BinaryOp::div || b.op == BinaryOp::mod))
+      plain = constant && right != 0 && right != -1;
+    if (b.op == BinaryOp::shl || b.op == BinaryOp::shr)
+      plain = constant && right >= 0 && right < d.bits();
     if (plain) {
       const Text t = infix(b, row);
       if (d.is_integer() && d.bits() < 32) return {"(" + type(b.type) + ")(" + t.text + ")", 14};
@@ -246,12 +273,15 @@ class CudaEmitter final : public Emitter {
     return {operator_text(b.op, d, type(b.type), expr(b.a), expr(b.b)), 15};
   }
   Text infix(const Binary& b, const BinaryOpInfo& row) {
-    return {operand(b.a, row.precedence) + " " + row.c + " " + operand(b.b, row.precedence + 1), row.precedence};
+    return {operand(b.a, row.precedence) + " " + row.c + " " + operand(b.b, row.precedence + 1),
+            row.precedence};
   }
-  static std::string operator_text(BinaryOp op, DType d, const std::string& t, const std::string& x, const std::string& y) {
+  static std::string operator_text(BinaryOp op, DType d, const std::string& t, const std::string& x,
+                                   const std::string& y) {
     const BinaryOpInfo& row = info(op);
     const std::string f = d == f64 ? "" : "f", args = "(" + x + ", " + y + ")";
-    if (row.comparison || row.logical || op <= BinaryOp::mul || (op >= BinaryOp::bit_and && op <= BinaryOp::bit_xor))
+    if (row.comparison || row.logical || op <= BinaryOp::mul ||
+        (op >= BinaryOp::bit_and && op <= BinaryOp::bit_xor))
       return "(" + t + ")(" + x + " " + row.c + " " + y + ")";
     if (d.is_float()) {
       if (op == BinaryOp::div) return "(" + x + " / " + y + ")";
@@ -269,10 +299,14 @@ class CudaEmitter final : public Emitter {
   Text cast(const Cast& c) override {
     if (c.how == CastKind::pointer) return {"(" + type(c.type) + ")" + operand(c.a, 14), 14};
     if (c.how == CastKind::bits) {
-      HIDET_REQUIRE(!c.type.is_vector() && !c.a->type.is_vector(), ErrorCode::unsupported, c.loc.text(), "a bit cast of vectors is not available on CUDA");
-      return {"(*(const " + type(c.type) + "*)&(const " + type(c.a->type) + "&)(" + expr(c.a) + "))", 15};
+      HIDET_REQUIRE(!c.type.is_vector() && !c.a->type.is_vector(), ErrorCode::unsupported,
+                    c.loc.text(), "a bit cast of vectors is not available on CUDA");
+      return {
+          "(*(const " + type(c.type) + "*)&(const " + type(c.a->type) + "&)(" + expr(c.a) + "))",
+          15};
     }
-    if (c.type.is_vector()) return lanewise(c.type, {c.a}, convert(c.a->type.dtype(), c.type.dtype(), "$x0"));
+    if (c.type.is_vector())
+      return lanewise(c.type, {c.a}, convert(c.a->type.dtype(), c.type.dtype(), "$x0"));
     return {convert(c.a->type.dtype(), c.type.dtype(), expr(c.a)), 15};
   }
   std::string convert(DType from, DType to, const std::string& x) {
@@ -293,17 +327,23 @@ class CudaEmitter final : public Emitter {
     if (from.is_float() && to.is_integer()) {
       const std::string high = "0x1p" + std::to_string(to.is_signed() ? to.bits() - 1 : to.bits());
       const std::string low = to.is_signed() ? "-0x1p" + std::to_string(to.bits() - 1) : "0.0";
-      return "hidet_saturate<" + t + ">(" + x + ", " + low + ", " + high + ", (" + t + ")" + int_imm(to.min_int(), to) + ", (" + t + ")" + int_imm(static_cast<int64_t>(to.max_int()), to) + ")";
+      return "hidet_saturate<" + t + ">(" + x + ", " + low + ", " + high + ", (" + t + ")" +
+             int_imm(to.min_int(), to) + ", (" + t + ")" +
+             int_imm(static_cast<int64_t>(to.max_int()), to) + ")";
     }
     return "((" + t + ")(" + x + "))";
   }
   Text vector_load(const Load& l) override {
     vectors_ = true;
-    return {"hidet_load<" + type(l.type.with_lanes(1)) + ", " + std::to_string(l.type.lanes()) + ">(" + expr(l.base) + " + " + operand(l.index, 13) + ")", 15};
+    return {"hidet_load<" + type(l.type.with_lanes(1)) + ", " + std::to_string(l.type.lanes()) +
+                ">(" + expr(l.base) + " + " + operand(l.index, 13) + ")",
+            15};
   }
   std::string vector_store(const Store& s) override {
     vectors_ = true;
-    return "hidet_store<" + type(s.value->type.with_lanes(1)) + ", " + std::to_string(s.value->type.lanes()) + ">(" + expr(s.base) + " + " + operand(s.index, 13) + ", " + expr(s.value) + ");";
+    return "hidet_store<" + type(s.value->type.with_lanes(1)) + ", " +
+           std::to_string(s.value->type.lanes()) + ">(" + expr(s.base) + " + " +
+           operand(s.index, 13) + ", " + expr(s.value) + ");";
   }
   Text broadcast(const Broadcast& b) override { return lanewise(b.type, {b.a}, "$x0"); }
   Text make_vector(const MakeVector& m) override {
@@ -311,7 +351,9 @@ class CudaEmitter final : public Emitter {
     for (const Expr& e : m.lanes) lanes += (lanes.empty() ? "" : ", ") + expr(e);
     return {type(m.type) + "{{" + lanes + "}}", 15};
   }
-  Text lane(const Lane& l) override { return {operand(l.vector, 15) + ".v[" + expr(l.index) + "]", 15}; }
+  Text lane(const Lane& l) override {
+    return {operand(l.vector, 15) + ".v[" + expr(l.index) + "]", 15};
+  }
   Text call(const Call& c) override {
     std::string args;
     for (const Expr& a : c.args) args += (args.empty() ? "" : ", ") + expr(a);
@@ -320,13 +362,15 @@ class CudaEmitter final : public Emitter {
   Text prim(const Prim& p) override {
     std::string args;
     for (const Expr& a : p.args) {
-      const bool wide = p.name == "printf" && a->type.is_scalar() && a->type.dtype().is_integer() && a->type.dtype().bits() == 64;
+      const bool wide = p.name == "printf" && a->type.is_scalar() && a->type.dtype().is_integer() &&
+                        a->type.dtype().bits() == 64;
       args += (args.empty() ? "" : ", ") + std::string(wide ? "(long long)" : "") + expr(a);
     }
     if (p.name == "printf") return {"printf(" + args + ")", 15};
     if (p.name == "cp_async") return cp_async(p);
     const Primitive* row = find_primitive(p.name);
-    HIDET_REQUIRE(row && row->cuda, ErrorCode::usage, p.loc.text(), "the primitive '", p.name, "' is not available on CUDA");
+    HIDET_REQUIRE(row && row->cuda, ErrorCode::usage, p.loc.text(), "the primitive '", p.name,
+                  "' is not available on CUDA");
     if (p.type.is_vector()) return vector_prim(p, *row);
     if (p.name == "abs") return {"hidet_abs(" + args + ")", 15};
     return {expand(row->cuda, p), 15};
@@ -337,14 +381,18 @@ class CudaEmitter final : public Emitter {
     for (size_t at = 0; (at = text.find("$s", at)) != std::string::npos;) text.replace(at, 2, s);
     for (size_t i = 0; i < p.args.size(); i++) {
       const std::string from = "$" + std::to_string(i), to = "$x" + std::to_string(i);
-      for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+      for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+        text.replace(at, from.size(), to);
     }
     return lanewise(p.type, p.args, text);
   }
   Text cp_async(const Prim& p) {
     const std::string bytes = std::to_string(p.attrs.at(0));
     const std::string how = p.attrs[0] == 16 ? "cg" : "ca";
-    return {"asm volatile(\"cp.async." + how + ".shared.global [%0], [%1], " + bytes + ";\\n\" ::\"r\"((unsigned)__cvta_generic_to_shared(" + expr(p.args.at(0)) + ")), \"l\"(" + expr(p.args.at(1)) + "))", 15};
+    return {"asm volatile(\"cp.async." + how + ".shared.global [%0], [%1], " + bytes +
+                ";\\n\" ::\"r\"((unsigned)__cvta_generic_to_shared(" + expr(p.args.at(0)) +
+                ")), \"l\"(" + expr(p.args.at(1)) + "))",
+            15};
   }
 
   std::string lane_functions_;

@@ -13,31 +13,36 @@ namespace {
 const std::unordered_set<std::string>& reserved_words() {
   static const std::unordered_set<std::string> words = {
       // C and C++
-      "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const",
-      "constexpr", "continue", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern",
-      "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new",
-      "noexcept", "not", "nullptr", "operator", "or", "private", "protected", "public", "register", "restrict",
-      "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true",
-      "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual", "void", "volatile",
-      "wchar_t", "while", "xor", "main", "NULL", "errno", "concept", "requires", "compl", "bitand", "bitor",
+      "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class",
+      "const", "constexpr", "continue", "default", "delete", "do", "double", "else", "enum",
+      "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline",
+      "int", "long", "mutable", "namespace", "new", "noexcept", "not", "nullptr", "operator", "or",
+      "private", "protected", "public", "register", "restrict", "return", "short", "signed",
+      "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef",
+      "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual", "void", "volatile",
+      "wchar_t", "while", "xor", "main", "NULL", "errno", "concept", "requires", "compl", "bitand",
+      "bitor",
       // types and library functions that the text uses
-      "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "size_t", "half",
-      "exp", "log", "sin", "cos", "tan", "pow", "fma", "floor", "ceil", "round", "trunc", "rint", "sqrt", "abs",
-      "min", "max", "fmod", "erf", "tanh", "j0", "j1", "y0", "y1", "gamma", "index", "printf", "memcpy", "memset",
+      "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t",
+      "size_t", "half", "exp", "log", "sin", "cos", "tan", "pow", "fma", "floor", "ceil", "round",
+      "trunc", "rint", "sqrt", "abs", "min", "max", "fmod", "erf", "tanh", "j0", "j1", "y0", "y1",
+      "gamma", "index", "printf", "memcpy", "memset",
       // names of the emitted text
       "H", "ctx", "args", "threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"};
   return words;
 }
 bool is_reserved_name(const std::string& s) {
   // "args" is the thunk's parameter only; scripts may use it.
-  return s != "args" && (reserved_words().count(s) || s.rfind("hidet_", 0) == 0 || s.rfind("__", 0) == 0);
+  return s != "args" &&
+         (reserved_words().count(s) || s.rfind("hidet_", 0) == 0 || s.rfind("__", 0) == 0);
 }
 }  // namespace
 
 std::string identifier(const std::string& hint) {
   std::string out;
   for (unsigned char c : hint) {
-    const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    const bool fine =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     out += fine ? static_cast<char>(c) : '_';
   }
   if (out.empty() || (out[0] >= '0' && out[0] <= '9')) out = "v" + out;
@@ -77,7 +82,8 @@ const std::string& Names::of(const Var& var) {
   return names_.emplace(&var, fresh(var.name)).first->second;
 }
 
-Emitter::Emitter(const Module& module, const EmitOptions& options) : module_(module), options_(options) {
+Emitter::Emitter(const Module& module, const EmitOptions& options)
+    : module_(module), options_(options) {
   Names functions;
   for (const Function& f : module.functions) functions_[f.name] = functions.fresh(f.name);
   for (const auto& [ir_name, text] : functions_) names_.reserve(text);
@@ -85,7 +91,8 @@ Emitter::Emitter(const Module& module, const EmitOptions& options) : module_(mod
 
 const std::string& Emitter::function_name(const std::string& ir_name) {
   auto it = functions_.find(ir_name);
-  HIDET_CHECK(it != functions_.end(), "the module '", module_.name, "' has no function '", ir_name, "'");
+  HIDET_CHECK(it != functions_.end(), "the module '", module_.name, "' has no function '", ir_name,
+              "'");
   return it->second;
 }
 
@@ -95,7 +102,8 @@ std::string emitted_name(const Module& module, const std::string& function) {
     const std::string name = functions.fresh(f.name);
     if (f.name == function) return name;
   }
-  throw Error(ErrorCode::internal, "the module '" + module.name + "' has no function '" + function + "'");
+  throw Error(ErrorCode::internal,
+              "the module '" + module.name + "' has no function '" + function + "'");
 }
 
 std::vector<std::string> kernel_names(const Module& module) {
@@ -120,7 +128,9 @@ std::string Emitter::int_imm(int64_t v, DType t) {
   if (t.is_boolean()) return v ? "1" : "0";
   if (t == u64) return std::to_string(static_cast<uint64_t>(v)) + "ull";
   if (t == u32) return std::to_string(v) + "u";
-  if (t == i64) return v == std::numeric_limits<int64_t>::min() ? "(-9223372036854775807ll - 1)" : std::to_string(v) + "ll";
+  if (t == i64)
+    return v == std::numeric_limits<int64_t>::min() ? "(-9223372036854775807ll - 1)"
+                                                    : std::to_string(v) + "ll";
   return v == std::numeric_limits<int32_t>::min() ? "(-2147483647 - 1)" : std::to_string(v);
 }
 
@@ -172,7 +182,8 @@ Emitter::Text Emitter::emit(const Expr& e) {
     case Kind::Lane: return lane(*as<Lane>(e));
     default: break;
   }
-  HIDET_CHECK(false, "the emitter met '", kind_name(e->kind), "' in '", module_.name, "'; it should have been lowered");
+  HIDET_CHECK(false, "the emitter met '", kind_name(e->kind), "' in '", module_.name,
+              "'; it should have been lowered");
   return {};
 }
 
@@ -193,8 +204,8 @@ void Emitter::emit_for(const For& loop) {
   const std::string t = type(loop.var->type), &v = names_.of(*loop.var);
   int64_t step;
   const bool one = is_const_int(loop.step, &step) && step == 1;
-  line("for (" + t + " " + v + " = " + expr(loop.begin) + "; " + v + " < " + operand(loop.end, 11) + "; " +
-       (one ? "++" + v : v + " += " + expr(loop.step)) + ") {");
+  line("for (" + t + " " + v + " = " + expr(loop.begin) + "; " + v + " < " + operand(loop.end, 11) +
+       "; " + (one ? "++" + v : v + " += " + expr(loop.step)) + ") {");
   block(loop.body);
   line("}");
 }
@@ -210,17 +221,19 @@ void Emitter::emit_if(const If& branch) {
 }
 
 void Emitter::emit_asm(const Asm& node) {
-  const auto list = [&](const std::vector<std::string>& constraints, const std::vector<Expr>& values) {
+  const auto list = [&](const std::vector<std::string>& constraints,
+                        const std::vector<Expr>& values) {
     std::string out;
     for (size_t i = 0; i < values.size(); i++)
       out += (i ? ", " : "") + c_string(constraints[i]) + "(" + expr(values[i]) + ")";
     return out;
   };
   std::string clobbers;
-  for (const std::string& c : node.clobbers) clobbers += (clobbers.empty() ? "" : ", ") + c_string(c);
-  line(std::string("asm ") + (node.is_volatile ? "volatile " : "") + "(" + c_string(node.text) + " : " +
-       list(node.output_constraints, node.outputs) + " : " + list(node.input_constraints, node.inputs) + " : " +
-       clobbers + ");");
+  for (const std::string& c : node.clobbers)
+    clobbers += (clobbers.empty() ? "" : ", ") + c_string(c);
+  line(std::string("asm ") + (node.is_volatile ? "volatile " : "") + "(" + c_string(node.text) +
+       " : " + list(node.output_constraints, node.outputs) + " : " +
+       list(node.input_constraints, node.inputs) + " : " + clobbers + ");");
 }
 
 void Emitter::stmt(const Stmt& s) {
@@ -235,7 +248,9 @@ void Emitter::stmt(const Stmt& s) {
       line(declare(d.var->type, names_.of(*d.var)) + init + ";");
       return;
     }
-    case Kind::Assign: line(expr(as<Assign>(s)->var) + " = " + expr(as<Assign>(s)->value) + ";"); return;
+    case Kind::Assign:
+      line(expr(as<Assign>(s)->var) + " = " + expr(as<Assign>(s)->value) + ";");
+      return;
     case Kind::Store: {
       const Store& st = *as<Store>(s);
       if (st.value->type.is_vector()) line(vector_store(st));
@@ -257,7 +272,8 @@ void Emitter::stmt(const Stmt& s) {
     case Kind::Evaluate: line(expr(as<Evaluate>(s)->value) + ";"); return;
     case Kind::Comment: {
       std::string text;
-      for (char c : as<Comment>(s)->text) text += c == '\n' || c == '\r' || c == '*' || c == '\\' || c == '?' ? ' ' : c;
+      for (char c : as<Comment>(s)->text)
+        text += c == '\n' || c == '\r' || c == '*' || c == '\\' || c == '?' ? ' ' : c;
       line("/* " + text + " */");
       return;
     }
@@ -268,7 +284,8 @@ void Emitter::stmt(const Stmt& s) {
     case Kind::DeclTensor: special(s); return;
     default: break;
   }
-  HIDET_CHECK(false, "the emitter met '", kind_name(s->kind), "' in '", module_.name, "'; it should have been lowered");
+  HIDET_CHECK(false, "the emitter met '", kind_name(s->kind), "' in '", module_.name,
+              "'; it should have been lowered");
 }
 
 }  // namespace hidet::codegen

@@ -46,12 +46,20 @@ class Emitter {
   void stmt(const ir::Stmt& s);
   void block(const ir::Stmt& s);  ///< "{ ... }" without the closing newline handled by the caller
   void line(const std::string& text);
-  void open(const std::string& text) { line(text); indent_++; }
-  void close(const std::string& text = "}") { indent_--; line(text); }
+  void open(const std::string& text) {
+    line(text);
+    indent_++;
+  }
+  void close(const std::string& text = "}") {
+    indent_--;
+    line(text);
+  }
 
   // --- the dialect
   virtual std::string type(const ir::Type& t) = 0;
-  virtual std::string declare(const ir::Type& t, const std::string& name) { return type(t) + " " + name; }
+  virtual std::string declare(const ir::Type& t, const std::string& name) {
+    return type(t) + " " + name;
+  }
   virtual Text binary(const ir::Binary& b) = 0;
   virtual Text cast(const ir::Cast& c) = 0;
   virtual Text select(const ir::Select& s) = 0;
@@ -64,7 +72,8 @@ class Emitter {
   virtual Text call(const ir::Call& c) = 0;
   virtual Text prim(const ir::Prim& p) = 0;
   virtual Text float_imm(const ir::FloatImm& f) = 0;
-  virtual void special(const ir::Stmt& s) = 0;  ///< Return, Assert, Launch, parallel For, DeclTensor
+  virtual void special(
+      const ir::Stmt& s) = 0;  ///< Return, Assert, Launch, parallel For, DeclTensor
 
   std::string int_imm(int64_t value, DType dtype);
   /// The primitive's text with $0 ..., $t, $s, $k0 ... replaced.

@@ -7,7 +7,8 @@ namespace hidet::codegen {
 using namespace ir;
 
 std::string replace_all(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
   return text;
 }
 
@@ -16,7 +17,9 @@ std::string lanes_suffix(int lanes) { return lanes > 1 ? "x" + std::to_string(la
 std::string suffix(const Type& t) { return t.dtype().name() + lanes_suffix(t.lanes()); }
 /// Integer dtype of the same width, for masks.
 DType int_of_width(int bits) { return bits == 8 ? i8 : bits == 16 ? i16 : bits == 32 ? i32 : i64; }
-DType unsigned_of(DType t) { return t == i8 ? u8 : t == i16 ? u16 : t == i32 ? u32 : t == i64 ? u64 : t; }
+DType unsigned_of(DType t) {
+  return t == i8 ? u8 : t == i16 ? u16 : t == i32 ? u32 : t == i64 ? u64 : t;
+}
 }  // namespace
 
 std::string Prelude::type(const Type& t) {
@@ -24,8 +27,10 @@ std::string Prelude::type(const Type& t) {
   const std::string name = t.dtype().is_boolean() ? "b8" + lanes_suffix(t.lanes()) : suffix(t);
   if (once("type " + name)) {
     const std::string element = t.dtype().is_boolean() ? "int8_t" : t.dtype().c_name();
-    const size_t bytes = (t.dtype().is_boolean() ? 1 : t.dtype().bytes()) * static_cast<size_t>(t.lanes());
-    add("typedef " + element + " " + name + " __attribute__((vector_size(" + std::to_string(bytes) + ")));\n");
+    const size_t bytes =
+        (t.dtype().is_boolean() ? 1 : t.dtype().bytes()) * static_cast<size_t>(t.lanes());
+    add("typedef " + element + " " + name + " __attribute__((vector_size(" + std::to_string(bytes) +
+        ")));\n");
   }
   return name;
 }
@@ -36,7 +41,8 @@ std::string Prelude::unaligned(const Type& t) {
     const std::string element = t.dtype().is_boolean() ? "int8_t" : t.dtype().c_name();
     const size_t size = t.dtype().is_boolean() ? 1 : t.dtype().bytes();
     add("typedef " + element + " " + name + " __attribute__((vector_size(" +
-        std::to_string(size * static_cast<size_t>(t.lanes())) + "), aligned(" + std::to_string(size) + "), may_alias));\n");
+        std::to_string(size * static_cast<size_t>(t.lanes())) + "), aligned(" +
+        std::to_string(size) + "), may_alias));\n");
   }
   return name;
 }
@@ -51,21 +57,39 @@ std::string Prelude::int_binary(BinaryOp op, DType t) {
   const bool is_signed = t.is_signed();
   const std::string negate = "(" + T + ")(0 - (" + unsigned_of(t).c_name() + ")a)";
   switch (op) {
-    case BinaryOp::div: body = is_signed ? "return b == 0 ? 0 : b == -1 ? " + negate + " : (" + T + ")(a / b);" : "return b == 0 ? 0 : (" + T + ")(a / b);"; break;
-    case BinaryOp::mod: body = is_signed ? "return b == 0 || b == -1 ? 0 : (" + T + ")(a % b);" : "return b == 0 ? 0 : (" + T + ")(a % b);"; break;
+    case BinaryOp::div:
+      body = is_signed ? "return b == 0 ? 0 : b == -1 ? " + negate + " : (" + T + ")(a / b);"
+                       : "return b == 0 ? 0 : (" + T + ")(a / b);";
+      break;
+    case BinaryOp::mod:
+      body = is_signed ? "return b == 0 || b == -1 ? 0 : (" + T + ")(a % b);"
+                       : "return b == 0 ? 0 : (" + T + ")(a % b);";
+      break;
     case BinaryOp::floordiv:
-      body = is_signed ? "if (b == 0) return 0; if (b == -1) return " + negate + "; return (" + T + ")(a / b - (a % b != 0 && (a < 0) != (b < 0)));"
+      body = is_signed ? "if (b == 0) return 0; if (b == -1) return " + negate + "; return (" + T +
+                             ")(a / b - (a % b != 0 && (a < 0) != (b < 0)));"
                        : "return b == 0 ? 0 : (" + T + ")(a / b);";
       break;
     case BinaryOp::floormod:
-      body = is_signed ? "if (b == 0 || b == -1) return 0; " + T + " r = (" + T + ")(a % b); return r != 0 && (r < 0) != (b < 0) ? (" + T + ")(r + b) : r;"
-                       : "return b == 0 ? 0 : (" + T + ")(a % b);";
+      body = is_signed
+                 ? "if (b == 0 || b == -1) return 0; " + T + " r = (" + T +
+                       ")(a % b); return r != 0 && (r < 0) != (b < 0) ? (" + T + ")(r + b) : r;"
+                 : "return b == 0 ? 0 : (" + T + ")(a % b);";
       break;
-    case BinaryOp::shl: body = "return b >= 0 && b < " + std::to_string(t.bits()) + " ? (" + T + ")((" + unsigned_of(t).c_name() + ")a << b) : 0;"; break;
-    case BinaryOp::shr: body = "return b >= 0 && b < " + std::to_string(t.bits()) + " ? (" + T + ")(a >> b) : " + (is_signed ? "(" + T + ")(a < 0 ? -1 : 0);" : "0;"); break;
+    case BinaryOp::shl:
+      body = "return b >= 0 && b < " + std::to_string(t.bits()) + " ? (" + T + ")((" +
+             unsigned_of(t).c_name() + ")a << b) : 0;";
+      break;
+    case BinaryOp::shr:
+      body = "return b >= 0 && b < " + std::to_string(t.bits()) + " ? (" + T +
+             ")(a >> b) : " + (is_signed ? "(" + T + ")(a < 0 ? -1 : 0);" : "0;");
+      break;
     case BinaryOp::pow:
-      body = "if (b < 0) return (" + T + ")(a == 1 ? 1 : " + (is_signed ? "a == -1 ? (b % 2 ? -1 : 1) : 0" : "0") +
-             "); uint64_t r = 1, x = (uint64_t)a; for (uint64_t n = (uint64_t)b; n; n >>= 1, x *= x) if (n & 1) r *= x; return (" + T + ")r;";
+      body = "if (b < 0) return (" + T +
+             ")(a == 1 ? 1 : " + (is_signed ? "a == -1 ? (b % 2 ? -1 : 1) : 0" : "0") +
+             "); uint64_t r = 1, x = (uint64_t)a; for (uint64_t n = (uint64_t)b; n; n >>= 1, x *= "
+             "x) if (n & 1) r *= x; return (" +
+             T + ")r;";
       break;
     default: HIDET_CHECK(false, "no integer helper for '", info(op).name, "'");
   }
@@ -73,7 +97,8 @@ std::string Prelude::int_binary(BinaryOp op, DType t) {
   return name;
 }
 
-std::string Prelude::per_lane(const std::string& name, const Type& result, const Type& arg, int arity, const std::string& scalar) {
+std::string Prelude::per_lane(const std::string& name, const Type& result, const Type& arg,
+                              int arity, const std::string& scalar) {
   if (!once(name)) return name;
   const std::string R = type(result), A = type(arg);
   std::string params, call;
@@ -82,7 +107,8 @@ std::string Prelude::per_lane(const std::string& name, const Type& result, const
     params += (i ? ", " : "") + A + " " + p;
     call += (i ? ", " : "") + p + "[i]";
   }
-  const std::string value = result.dtype().is_boolean() ? "-(int8_t)" + scalar + "(" + call + ")" : scalar + "(" + call + ")";
+  const std::string value = result.dtype().is_boolean() ? "-(int8_t)" + scalar + "(" + call + ")"
+                                                        : scalar + "(" + call + ")";
   add("static inline " + R + " " + name + "(" + params + ") { " + R + " r; for (int i = 0; i < " +
       std::to_string(arg.lanes()) + "; ++i) r[i] = " + value + "; return r; }\n");
   return name;
@@ -98,14 +124,16 @@ std::string Prelude::min_max(BinaryOp op, const Type& t) {
   if (!once(name)) return name;
   const std::string T = type(t), cmp = op == BinaryOp::max ? ">" : "<";
   // NaN in either operand is the result: a NaN is taken by a != a, b's by the failed comparison.
-  const std::string take_a = t.dtype().is_float() ? "(a " + cmp + " b) | (a != a)" : "a " + cmp + " b";
+  const std::string take_a =
+      t.dtype().is_float() ? "(a " + cmp + " b) | (a != a)" : "a " + cmp + " b";
   if (!t.is_vector()) {
-    add("static inline " + T + " " + name + "(" + T + " a, " + T + " b) { return " + take_a + " ? a : b; }\n");
+    add("static inline " + T + " " + name + "(" + T + " a, " + T + " b) { return " + take_a +
+        " ? a : b; }\n");
     return name;
   }
   const std::string I = type(Type::vector(int_of_width(t.dtype().bits()), t.lanes()));
-  add("static inline " + T + " " + name + "(" + T + " a, " + T + " b) { " + I + " m = (" + I + ")(" + take_a + "); return (" + T +
-      ")((m & (" + I + ")a) | (~m & (" + I + ")b)); }\n");
+  add("static inline " + T + " " + name + "(" + T + " a, " + T + " b) { " + I + " m = (" + I +
+      ")(" + take_a + "); return (" + T + ")((m & (" + I + ")a) | (~m & (" + I + ")b)); }\n");
   return name;
 }
 
@@ -115,22 +143,29 @@ std::string Prelude::select(const Type& t) {
   const std::string T = type(t), M = mask(t);
   const DType wide = t.dtype().is_boolean() ? i8 : int_of_width(t.dtype().bits());
   const std::string I = type(Type::vector(wide, t.lanes()));
-  add("static inline " + T + " " + name + "(" + M + " c, " + T + " a, " + T + " b) { " + I + " m = __builtin_convertvector(c, " + I +
-      "); return (" + T + ")((m & (" + I + ")a) | (~m & (" + I + ")b)); }\n");
+  add("static inline " + T + " " + name + "(" + M + " c, " + T + " a, " + T + " b) { " + I +
+      " m = __builtin_convertvector(c, " + I + "); return (" + T + ")((m & (" + I +
+      ")a) | (~m & (" + I + ")b)); }\n");
   return name;
 }
 
 std::string Prelude::convert(const Type& from, const Type& to) {
   const std::string name = "hidet_cast_" + suffix(from) + "_" + suffix(to);
   if (from.is_vector()) {
-    const bool f32_bf16 = from.dtype() == f32 && to.dtype() == bf16, bf16_f32 = from.dtype() == bf16 && to.dtype() == f32;
+    const bool f32_bf16 = from.dtype() == f32 && to.dtype() == bf16,
+               bf16_f32 = from.dtype() == bf16 && to.dtype() == f32;
     if (bf16_f32 && once(name)) {
       const std::string U = type(Type::vector(u32, to.lanes())), F = type(to), B = type(from);
-      add("static inline " + F + " " + name + "(" + B + " x) { return (" + F + ")(__builtin_convertvector(x, " + U + ") << 16); }\n");
+      add("static inline " + F + " " + name + "(" + B + " x) { return (" + F +
+          ")(__builtin_convertvector(x, " + U + ") << 16); }\n");
     }
     if (f32_bf16 && once(name)) {
       const std::string U = type(Type::vector(u32, to.lanes())), F = type(from), B = type(to);
-      add("static inline " + B + " " + name + "(" + F + " x) { " + U + " u = (" + U + ")x, n = (" + U + ")(x != x), r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16; return __builtin_convertvector((n & ((u >> 16) | 0x40u)) | (~n & r), " + B + "); }\n");
+      add("static inline " + B + " " + name + "(" + F + " x) { " + U + " u = (" + U + ")x, n = (" +
+          U +
+          ")(x != x), r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16; return "
+          "__builtin_convertvector((n & ((u >> 16) | 0x40u)) | (~n & r), " +
+          B + "); }\n");
     }
     if (f32_bf16 || bf16_f32) return name;
     return per_lane(name, to, from, 1, convert(Type(from.dtype()), Type(to.dtype())));
@@ -143,17 +178,24 @@ std::string Prelude::convert(const Type& from, const Type& to) {
     add(head + "union { uint32_t u; float f; } v; v.u = (uint32_t)x << 16; return v.f; }\n");
   } else if (to.dtype() == bf16) {
     HIDET_CHECK(from.dtype() == f32, "bf16 is made from f32, not from ", from.text());
-    add(head + "union { float f; uint32_t u; } v; v.f = x; if (x != x) return (uint16_t)((v.u >> 16) | 0x40u); "
+    add(head +
+        "union { float f; uint32_t u; } v; v.f = x; if (x != x) return (uint16_t)((v.u >> 16) | "
+        "0x40u); "
         "return (uint16_t)((v.u + 0x7fffu + ((v.u >> 16) & 1u)) >> 16); }\n");
   } else if (from.dtype().is_float() && to.dtype().is_integer()) {
     const DType t = to.dtype();
     const std::string high = "0x1p" + std::to_string(t.is_signed() ? t.bits() - 1 : t.bits());
     const std::string low = t.is_signed() ? "-0x1p" + std::to_string(t.bits() - 1) : "0.0";
-    const std::string max = t == u64 ? "18446744073709551615ull" : t == i64 ? "9223372036854775807ll" : std::to_string(t.max_int());
-    const std::string min = t == i64 ? "(-9223372036854775807ll - 1)" : t == i32 ? "(-2147483647 - 1)" : std::to_string(t.min_int());
+    const std::string max = t == u64   ? "18446744073709551615ull"
+                            : t == i64 ? "9223372036854775807ll"
+                                       : std::to_string(t.max_int());
+    const std::string min = t == i64   ? "(-9223372036854775807ll - 1)"
+                            : t == i32 ? "(-2147483647 - 1)"
+                                       : std::to_string(t.min_int());
     const std::string f = from.dtype() == f64 ? "" : "f";
     const std::string x = from.dtype() == f16 ? "(float)x" : "x";
-    add(head + "return x != x ? 0 : " + x + " >= " + high + f + " ? (" + T + ")" + max + " : " + x + " <= " + low + f + " ? (" + T + ")" + min + " : (" + T + ")x; }\n");
+    add(head + "return x != x ? 0 : " + x + " >= " + high + f + " ? (" + T + ")" + max + " : " + x +
+        " <= " + low + f + " ? (" + T + ")" + min + " : (" + T + ")x; }\n");
   } else {
     add(head + "return (" + T + ")x; }\n");
   }
@@ -168,7 +210,9 @@ std::string Prelude::float_binary(BinaryOp op, const Type& t) {
     if (op == BinaryOp::pow) body = "return __builtin_pow" + f + "(a, b);";
     else if (op == BinaryOp::mod) body = "return __builtin_fmod" + f + "(a, b);";
     else if (op == BinaryOp::floordiv) body = "return __builtin_floor" + f + "(a / b);";
-    else body = T + " r = __builtin_fmod" + f + "(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r;";
+    else
+      body = T + " r = __builtin_fmod" + f +
+             "(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r;";
     add("static inline " + T + " " + scalar + "(" + T + " a, " + T + " b) { " + body + " }\n");
   }
   return t.is_vector() ? per_lane(scalar + lanes_suffix(t.lanes()), t, t, 2, scalar) : scalar;
@@ -209,8 +253,12 @@ std::string Prelude::math(const std::string& name, const Type& t) {
     HIDET_CHECK(name == "abs", "'", name, "' of ", t.text());
     const std::string scalar = "hidet_abs_" + std::string(d.name());
     if (once(scalar))
-      add(std::string("static inline ") + d.c_name() + " " + scalar + "(" + d.c_name() + " a) { return " +
-          (d.is_signed() ? std::string("a < 0 ? (") + d.c_name() + ")(0 - (" + unsigned_of(d).c_name() + ")a) : a" : "a") + "; }\n");
+      add(std::string("static inline ") + d.c_name() + " " + scalar + "(" + d.c_name() +
+          " a) { return " +
+          (d.is_signed() ? std::string("a < 0 ? (") + d.c_name() + ")(0 - (" +
+                               unsigned_of(d).c_name() + ")a) : a"
+                         : "a") +
+          "; }\n");
     return t.is_vector() ? per_lane(full, t, t, 1, scalar) : scalar;
   }
   if (d == f32 && vector_math(name)) {
@@ -220,19 +268,26 @@ std::string Prelude::math(const std::string& name, const Type& t) {
         std::string body = replace_all(vector_math(name), "$V", type(v));
         body = replace_all(body, "$I", type(Type::vector(i32, t.lanes())));
         body = replace_all(body, "$fma", math("fma", t));
-        if (body.find("$exp") != std::string::npos) body = replace_all(body, "$exp", math("exp", t));
+        if (body.find("$exp") != std::string::npos)
+          body = replace_all(body, "$exp", math("exp", t));
         add("static inline " + type(t) + " " + full + "(" + type(t) + " x) {\n" + body + "}\n");
       }
       return full;
     }
     // One algorithm for vectors and scalars: equal bits whether vectorised or not.
     if (once(full)) {
-      if (once("type f32x1")) add("typedef float f32x1 __attribute__((vector_size(4)));\ntypedef int32_t i32x1 __attribute__((vector_size(4)));\n");
-      if (once("hidet_fma_f32x1")) add("static inline f32x1 hidet_fma_f32x1(f32x1 a, f32x1 b, f32x1 c) { f32x1 r = {__builtin_fmaf(a[0], b[0], c[0])}; return r; }\n");
+      if (once("type f32x1"))
+        add("typedef float f32x1 __attribute__((vector_size(4)));\ntypedef int32_t i32x1 "
+            "__attribute__((vector_size(4)));\n");
+      if (once("hidet_fma_f32x1"))
+        add("static inline f32x1 hidet_fma_f32x1(f32x1 a, f32x1 b, f32x1 c) { f32x1 r = "
+            "{__builtin_fmaf(a[0], b[0], c[0])}; return r; }\n");
       std::string body = replace_all(vector_math(name), "$V", "f32x1");
       body = replace_all(replace_all(body, "$I", "i32x1"), "$fma", "hidet_fma_f32x1");
-      if (body.find("$exp") != std::string::npos) body = replace_all(body, "$exp", math("exp", t) + "x1");
-      add("static inline f32x1 " + full + "x1(f32x1 x) {\n" + body + "}\nstatic inline float " + full + "(float a) { f32x1 v = {a}; return " + full + "x1(v)[0]; }\n");
+      if (body.find("$exp") != std::string::npos)
+        body = replace_all(body, "$exp", math("exp", t) + "x1");
+      add("static inline f32x1 " + full + "x1(f32x1 x) {\n" + body + "}\nstatic inline float " +
+          full + "(float a) { f32x1 v = {a}; return " + full + "x1(v)[0]; }\n");
     }
     return full;
   }
@@ -240,8 +295,10 @@ std::string Prelude::math(const std::string& name, const Type& t) {
   const std::string T = d.c_name(), R = to_bool ? "bool" : T;
   if (once(scalar)) {
     std::string params;
-    for (int i = 0; i < arity; i++) params += (i ? ", " : "") + T + " " + std::string(1, static_cast<char>('a' + i));
-    add("static inline " + R + " " + scalar + "(" + params + ") { return " + scalar_math(name, d == f64 ? "" : "f") + "; }\n");
+    for (int i = 0; i < arity; i++)
+      params += (i ? ", " : "") + T + " " + std::string(1, static_cast<char>('a' + i));
+    add("static inline " + R + " " + scalar + "(" + params + ") { return " +
+        scalar_math(name, d == f64 ? "" : "f") + "; }\n");
   }
   if (!t.is_vector()) return scalar;
   const Type result = to_bool ? Type::vector(boolean, t.lanes()) : t;
@@ -256,8 +313,9 @@ std::string Prelude::math(const std::string& name, const Type& t) {
       lanes += (i ? ", " : "") + p + "[i]";
     }
     const std::string head = "static inline " + V + " " + full + "(" + params + ") { ";
-    add("#ifdef __clang__\n" + head + "return " + direct + "; }\n#else\n" + head + V + " r; for (int i = 0; i < " +
-        std::to_string(t.lanes()) + "; ++i) r[i] = " + scalar + "(" + lanes + "); return r; }\n#endif\n");
+    add("#ifdef __clang__\n" + head + "return " + direct + "; }\n#else\n" + head + V +
+        " r; for (int i = 0; i < " + std::to_string(t.lanes()) + "; ++i) r[i] = " + scalar + "(" +
+        lanes + "); return r; }\n#endif\n");
   }
   return full;
 }

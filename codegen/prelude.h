@@ -11,23 +11,26 @@ namespace hidet::codegen {
 /// Collects the helpers that a text uses. Each method returns the helper's name and adds its text once.
 class Prelude {
  public:
-  std::string type(const ir::Type& t);                ///< C name of a scalar or vector type
-  std::string unaligned(const ir::Type& vector);      ///< the vector type for loads and stores at any address
-  std::string mask(const ir::Type& t);                ///< boolean vector with t's lanes
-  std::string int_binary(ir::BinaryOp op, DType t);   ///< division, shifts ... with the meaning of the IR
+  std::string type(const ir::Type& t);  ///< C name of a scalar or vector type
+  std::string unaligned(
+      const ir::Type& vector);          ///< the vector type for loads and stores at any address
+  std::string mask(const ir::Type& t);  ///< boolean vector with t's lanes
+  std::string int_binary(ir::BinaryOp op,
+                         DType t);  ///< division, shifts ... with the meaning of the IR
   std::string min_max(ir::BinaryOp op, const ir::Type& t);
   std::string select(const ir::Type& vector);
   std::string convert(const ir::Type& from, const ir::Type& to);  ///< saturating, NaN to 0, halves
-  std::string math(const std::string& name, const ir::Type& t);   ///< a primitive whose C text is "@"
-  std::string float_binary(ir::BinaryOp op, const ir::Type& t);   ///< pow, fmod, floordiv, floormod
-  std::string lanewise(ir::BinaryOp op, const ir::Type& t);       ///< integer helper lane by lane
+  std::string math(const std::string& name,
+                   const ir::Type& t);  ///< a primitive whose C text is "@"
+  std::string float_binary(ir::BinaryOp op, const ir::Type& t);  ///< pow, fmod, floordiv, floormod
+  std::string lanewise(ir::BinaryOp op, const ir::Type& t);      ///< integer helper lane by lane
   const std::string& text() const { return text_; }
 
  private:
   bool once(const std::string& name) { return have_.insert(name).second; }
   void add(const std::string& definition) { text_ += definition; }
-  std::string per_lane(const std::string& name, const ir::Type& result, const ir::Type& arg, int arity,
-                       const std::string& scalar);
+  std::string per_lane(const std::string& name, const ir::Type& result, const ir::Type& arg,
+                       int arity, const std::string& scalar);
   std::unordered_set<std::string> have_;
   std::string text_;
 };

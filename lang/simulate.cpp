@@ -5,7 +5,8 @@
 
 namespace hidet::lang {
 
-void simulate_module(const ir::Module& module, const std::string& function, const std::vector<SimArg>& args) {
+void simulate_module(const ir::Module& module, const std::string& function,
+                     const std::vector<SimArg>& args) {
   ir::verify(module);
   backends::simulate(module, function, args);
 }

@@ -11,7 +11,9 @@ void Compiler::run(const ir::Function& f) {
   out_.on_gpu = is_cuda(f.kind);
   function(f);
   const int32_t constants = most_;
-  const auto patch = [&](int32_t& cell) { if (cell < 0) cell = constants - cell - 1; };
+  const auto patch = [&](int32_t& cell) {
+    if (cell < 0) cell = constants - cell - 1;
+  };
   for (Inst& in : out_.code) patch(in.dst), patch(in.a), patch(in.b), patch(in.c);
   for (Access& x : out_.accesses) {
     for (int32_t& cell : x.index) patch(cell);
@@ -29,9 +31,9 @@ void Compiler::run(const ir::Function& f) {
   out_.cells.insert(out_.cells.end(), constants_.begin(), constants_.end());
 }
 
-
 void Compiler::function(const ir::Function& f) {
-  HIDET_REQUIRE(open_.insert({&f, true}).second, ErrorCode::unsupported, f.loc.text(), "the simulator does not run the recursive function '", f.name, "'");
+  HIDET_REQUIRE(open_.insert({&f, true}).second, ErrorCode::unsupported, f.loc.text(),
+                "the simulator does not run the recursive function '", f.name, "'");
   for (const ir::Function* callee : callees_of(f))
     if (!done_.count(callee)) {
       const size_t skip = emit({Op::jump});
@@ -40,7 +42,8 @@ void Compiler::function(const ir::Function& f) {
     }
   function_ = f.name;
   Compiled& c = done_[&f];
-  for (const VarRef& p : f.params) c.params.push_back(slot_[p.get()] = alloc(p->type.is_vector() ? p->type.lanes() : 1));
+  for (const VarRef& p : f.params)
+    c.params.push_back(slot_[p.get()] = alloc(p->type.is_vector() ? p->type.lanes() : 1));
   c.back = alloc();
   c.result = f.returns.is_arithmetic() ? alloc(f.returns.lanes()) : alloc();
   current_ = &c;
@@ -62,7 +65,8 @@ std::vector<const ir::Function*> Compiler::callees_of(const ir::Function& f) con
   if (f.body)
     visit_all(f.body, [&](const Node& n) {
       const Call* c = as<Call>(&n);
-      if (const ir::Function* callee = c ? env_.module.find(c->callee) : nullptr) out.push_back(callee);
+      if (const ir::Function* callee = c ? env_.module.find(c->callee) : nullptr)
+        out.push_back(callee);
     });
   return out;
 }
@@ -71,11 +75,19 @@ void Compiler::loop_for(const For& f) {
   const int32_t mark = top_, var = slot_[f.var.get()] = alloc();
   require(f.var->type.dtype());
   into(make_cast(f.begin, f.var->type), var);
-  const int32_t head = here(), end = cell(make_cast(f.end, f.var->type)), step = cell(make_cast(f.step, f.var->type));
+  const int32_t head = here(), end = cell(make_cast(f.end, f.var->type)),
+                step = cell(make_cast(f.step, f.var->type));
   const bool fixed = here() == head;
   const int32_t test = alloc();
   const DType t = f.var->type.dtype();
-  emit({t == i32 ? Op::lt_i32 : Op::binary, static_cast<uint8_t>(BinaryOp::lt), t.code(), {}, 1, test, var, end});
+  emit({t == i32 ? Op::lt_i32 : Op::binary,
+        static_cast<uint8_t>(BinaryOp::lt),
+        t.code(),
+        {},
+        1,
+        test,
+        var,
+        end});
   const size_t leave = emit({Op::jump_unless, 0, {}, {}, 1, 0, test});
   const int32_t body = here();
   loops_.emplace_back();
@@ -86,7 +98,15 @@ void Compiler::loop_for(const For& f) {
   loc_ = f.loc;
   if (fixed) {
     out_.fors.push_back({var, end, step, body, t});
-    emit({t == i32 ? Op::next_i32 : Op::next_other, 0, t.code(), {}, 1, 0, 0, 0, static_cast<int32_t>(out_.fors.size() - 1)});
+    emit({t == i32 ? Op::next_i32 : Op::next_other,
+          0,
+          t.code(),
+          {},
+          1,
+          0,
+          0,
+          0,
+          static_cast<int32_t>(out_.fors.size() - 1)});
   } else {
     emit({Op::binary, static_cast<uint8_t>(BinaryOp::add), t.code(), {}, 1, var, var, step});
     emit({Op::loop, 0, {}, {}, 1, head});
@@ -118,15 +138,19 @@ void Compiler::declare(const DeclTensor& d) {
   const TensorInfo& info = d.var->type.tensor_info();
   require(info.dtype);
   int64_t elements = 0;
-  HIDET_REQUIRE(is_const_int(info.layout.span(info.shape), &elements), ErrorCode::usage, loc_.text(), "the tensor '", d.var->name,
-                "' in ", scope_name(info.scope), " memory needs a constant shape");
+  HIDET_REQUIRE(is_const_int(info.layout.span(info.shape), &elements), ErrorCode::usage,
+                loc_.text(), "the tensor '", d.var->name, "' in ", scope_name(info.scope),
+                " memory needs a constant shape");
   const int64_t bytes = info.dtype.bytes_of(elements), rounded = (bytes + 127) / 128 * 128;
-  int64_t& used = info.scope == Scope::shared ? out_.shared_bytes : info.scope == Scope::dynamic_shared ? out_.dynamic_bytes : out_.register_bytes;
+  int64_t& used = info.scope == Scope::shared           ? out_.shared_bytes
+                  : info.scope == Scope::dynamic_shared ? out_.dynamic_bytes
+                                                        : out_.register_bytes;
   const int64_t number = env_.first_local + static_cast<int64_t>(out_.locals.size());
   out_.locals.push_back({d.var->name, info.dtype, info.scope, used, bytes});
   used += rounded;
   emit({Op::move, 0, {}, {}, 1, slot, integer(pointer::make(number, 0))});
-  if (info.scope == Scope::registers) emit({Op::declare, 0, {}, {}, 1, 0, 0, 0, static_cast<int32_t>(out_.locals.size() - 1)});
+  if (info.scope == Scope::registers)
+    emit({Op::declare, 0, {}, {}, 1, 0, 0, 0, static_cast<int32_t>(out_.locals.size() - 1)});
 }
 
 void Compiler::launch(const Launch& l) {
@@ -160,14 +184,28 @@ void Compiler::stmt(const Stmt& s) {
     case Kind::Assign: {
       const Assign& a = *as<Assign>(s);
       const int32_t value = cell(a.value);
-      emit({Op::move, 0, {}, {}, static_cast<uint16_t>(a.value->type.lanes()), slot_.at(a.var.get()), value});
+      emit({Op::move,
+            0,
+            {},
+            {},
+            static_cast<uint16_t>(a.value->type.lanes()),
+            slot_.at(a.var.get()),
+            value});
       break;
     }
     case Kind::Store: {
       const Store& st = *as<Store>(s);
       const int32_t base = cell(st.base), index = widened(st.index), value = cell(st.value);
       require(st.value->type.dtype());
-      emit({Op::store, 0, st.value->type.dtype().code(), {}, static_cast<uint16_t>(st.value->type.lanes()), value, base, index, pointer_access(st.base)});
+      emit({Op::store,
+            0,
+            st.value->type.dtype().code(),
+            {},
+            static_cast<uint16_t>(st.value->type.lanes()),
+            value,
+            base,
+            index,
+            pointer_access(st.base)});
       break;
     }
     case Kind::ElementStore: {
@@ -176,8 +214,18 @@ void Compiler::stmt(const Stmt& s) {
       size_t outside = 0;
       require(e.value->type.dtype());
       // A dropped store does not evaluate its value.
-      const int32_t x = access(e.tensor, e.indices), at = offset(e.tensor, e.indices, e.guarded, lanes, x, &outside), value = cell(e.value);
-      emit({Op::store, 0, e.value->type.dtype().code(), {}, static_cast<uint16_t>(lanes), value, cell(e.tensor), at, x});
+      const int32_t x = access(e.tensor, e.indices),
+                    at = offset(e.tensor, e.indices, e.guarded, lanes, x, &outside),
+                    value = cell(e.value);
+      emit({Op::store,
+            0,
+            e.value->type.dtype().code(),
+            {},
+            static_cast<uint16_t>(lanes),
+            value,
+            cell(e.tensor),
+            at,
+            x});
       if (e.guarded) out_.code[outside].c = here();
       break;
     }

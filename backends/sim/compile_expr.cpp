@@ -15,38 +15,42 @@ struct PrimRow {
   uint8_t sub;
 };
 constexpr PrimRow kPrims[] = {
-    {"thread_idx_x", Op::builtin, 0}, {"thread_idx_y", Op::builtin, 1}, {"thread_idx_z", Op::builtin, 2},
-    {"block_idx_x", Op::builtin, 3},  {"block_idx_y", Op::builtin, 4},  {"block_idx_z", Op::builtin, 5},
-    {"block_dim_x", Op::builtin, 6},  {"block_dim_y", Op::builtin, 7},  {"block_dim_z", Op::builtin, 8},
-    {"grid_dim_x", Op::builtin, 9},   {"grid_dim_y", Op::builtin, 10},  {"grid_dim_z", Op::builtin, 11},
-    {"syncthreads", Op::barrier, 0},  {"syncwarp", Op::sync_warp, 0},
-    {"threadfence", Op::fence, 0},    {"threadfence_block", Op::fence, 1},
-    {"shfl_sync", Op::exchange, 0},   {"shfl_up_sync", Op::exchange, 1},
+    {"thread_idx_x", Op::builtin, 0},    {"thread_idx_y", Op::builtin, 1},
+    {"thread_idx_z", Op::builtin, 2},    {"block_idx_x", Op::builtin, 3},
+    {"block_idx_y", Op::builtin, 4},     {"block_idx_z", Op::builtin, 5},
+    {"block_dim_x", Op::builtin, 6},     {"block_dim_y", Op::builtin, 7},
+    {"block_dim_z", Op::builtin, 8},     {"grid_dim_x", Op::builtin, 9},
+    {"grid_dim_y", Op::builtin, 10},     {"grid_dim_z", Op::builtin, 11},
+    {"syncthreads", Op::barrier, 0},     {"syncwarp", Op::sync_warp, 0},
+    {"threadfence", Op::fence, 0},       {"threadfence_block", Op::fence, 1},
+    {"shfl_sync", Op::exchange, 0},      {"shfl_up_sync", Op::exchange, 1},
     {"shfl_down_sync", Op::exchange, 2}, {"shfl_xor_sync", Op::exchange, 3},
-    {"ballot_sync", Op::vote, 0},     {"any_sync", Op::vote, 1},        {"all_sync", Op::vote, 2},
-    {"atomic_add", Op::atomic, 0},    {"atomic_max", Op::atomic, 1},    {"atomic_min", Op::atomic, 2},
-    {"atomic_exch", Op::atomic, 3},   {"atomic_cas", Op::atomic, 4},
-    {"cp_async", Op::copy, 0},        {"cp_async_commit", Op::commit, 0}, {"cp_async_wait", Op::wait, 0},
+    {"ballot_sync", Op::vote, 0},        {"any_sync", Op::vote, 1},
+    {"all_sync", Op::vote, 2},           {"atomic_add", Op::atomic, 0},
+    {"atomic_max", Op::atomic, 1},       {"atomic_min", Op::atomic, 2},
+    {"atomic_exch", Op::atomic, 3},      {"atomic_cas", Op::atomic, 4},
+    {"cp_async", Op::copy, 0},           {"cp_async_commit", Op::commit, 0},
+    {"cp_async_wait", Op::wait, 0},
 };
 
 /// The instruction for common operators of scalars; else Op::binary.
 Op fast(BinaryOp op, DType t) {
   if (t == i32) switch (op) {
-    case BinaryOp::add: return Op::add_i32;
-    case BinaryOp::sub: return Op::sub_i32;
-    case BinaryOp::mul: return Op::mul_i32;
-    case BinaryOp::div: return Op::div_i32;
-    case BinaryOp::mod: return Op::mod_i32;
-    case BinaryOp::lt: return Op::lt_i32;
-    default: return Op::binary;
-  }
+      case BinaryOp::add: return Op::add_i32;
+      case BinaryOp::sub: return Op::sub_i32;
+      case BinaryOp::mul: return Op::mul_i32;
+      case BinaryOp::div: return Op::div_i32;
+      case BinaryOp::mod: return Op::mod_i32;
+      case BinaryOp::lt: return Op::lt_i32;
+      default: return Op::binary;
+    }
   if (t == f32) switch (op) {
-    case BinaryOp::add: return Op::add_f32;
-    case BinaryOp::sub: return Op::sub_f32;
-    case BinaryOp::mul: return Op::mul_f32;
-    case BinaryOp::div: return Op::div_f32;
-    default: return Op::binary;
-  }
+      case BinaryOp::add: return Op::add_f32;
+      case BinaryOp::sub: return Op::sub_f32;
+      case BinaryOp::mul: return Op::mul_f32;
+      case BinaryOp::div: return Op::div_f32;
+      default: return Op::binary;
+    }
   return Op::binary;
 }
 
@@ -61,18 +65,27 @@ int32_t Compiler::cell(const Expr& e) {
     auto it = slot_.find(e.get());
     if (it != slot_.end()) return it->second;
     auto global = env_.globals.find(e.get());
-    HIDET_REQUIRE(global != env_.globals.end(), ErrorCode::usage, loc_.text(), "the variable '", as<Var>(e)->name, "' of '",
-                  function_, "' is used outside its scope");
+    HIDET_REQUIRE(global != env_.globals.end(), ErrorCode::usage, loc_.text(), "the variable '",
+                  as<Var>(e)->name, "' of '", function_, "' is used outside its scope");
     if (e->type.is_tensor()) return integer(global->second);
     const int32_t dst = alloc();
-    emit({Op::load, 0, code_of(e->type), {}, 1, dst, integer(global->second), integer(0), pointer_access(e)});
+    emit({Op::load,
+          0,
+          code_of(e->type),
+          {},
+          1,
+          dst,
+          integer(global->second),
+          integer(0),
+          pointer_access(e)});
     return dst;
   }
   if (const IntImm* i = as<IntImm>(e)) return integer(i->value);
   if (const FloatImm* f = as<FloatImm>(e)) return floating(f->value, f->type.dtype());
   if (const DimSymbol* d = as<DimSymbol>(e)) {
     auto it = env_.symbols.find(d->name);
-    HIDET_REQUIRE(it != env_.symbols.end(), ErrorCode::usage, loc_.text(), "the symbol '", d->name, "' has no value in this simulation");
+    HIDET_REQUIRE(it != env_.symbols.end(), ErrorCode::usage, loc_.text(), "the symbol '", d->name,
+                  "' has no value in this simulation");
     return integer(it->second);
   }
   const int32_t dst = alloc(lanes_of(e->type));
@@ -83,7 +96,8 @@ int32_t Compiler::cell(const Expr& e) {
 void Compiler::binary(const Binary& b, int32_t dst) {
   if (info(b.op).logical && b.type.is_scalar()) {
     into(b.a, dst);
-    const size_t skip = emit({b.op == BinaryOp::logical_and ? Op::jump_unless : Op::jump_if, 0, {}, {}, 1, 0, dst});
+    const size_t skip =
+        emit({b.op == BinaryOp::logical_and ? Op::jump_unless : Op::jump_if, 0, {}, {}, 1, 0, dst});
     into(b.b, dst);
     return land(skip);
   }
@@ -92,7 +106,15 @@ void Compiler::binary(const Binary& b, int32_t dst) {
     const Type& to = b.a->type.pointee();
     const int64_t bytes = to.is_arithmetic() ? to.dtype().bytes_of(to.lanes()) : 1;
     const int32_t y = widened(b.b);
-    emit({Op::pointer_add, b.op == BinaryOp::sub, {}, {}, 1, dst, x, y, static_cast<int32_t>(bytes)});
+    emit({Op::pointer_add,
+          b.op == BinaryOp::sub,
+          {},
+          {},
+          1,
+          dst,
+          x,
+          y,
+          static_cast<int32_t>(bytes)});
     return;
   }
   const int32_t y = cell(b.b);
@@ -106,14 +128,16 @@ void Compiler::call(const Call& c, int32_t dst) {
   const ir::Function* f = env_.module.find(c.callee);
   if (!f) refuse("a call of the extern function '" + c.callee + "'");
   const Compiled& callee = done_.at(f);
-  HIDET_REQUIRE(c.args.size() == callee.params.size(), ErrorCode::usage, loc_.text(), "'", c.callee, "' takes ", callee.params.size(), " arguments, not ", c.args.size());
+  HIDET_REQUIRE(c.args.size() == callee.params.size(), ErrorCode::usage, loc_.text(), "'", c.callee,
+                "' takes ", callee.params.size(), " arguments, not ", c.args.size());
   std::vector<int32_t> args;  // all of them first: an argument may call the same function
   for (const Expr& e : c.args) {
     const int32_t t = alloc(lanes_of(e->type));
     into(e, t);
     args.push_back(t);
   }
-  for (size_t i = 0; i < args.size(); i++) emit({Op::move, 0, {}, {}, lanes_of(c.args[i]->type), callee.params[i], args[i]});
+  for (size_t i = 0; i < args.size(); i++)
+    emit({Op::move, 0, {}, {}, lanes_of(c.args[i]->type), callee.params[i], args[i]});
   emit({Op::call, 0, {}, {}, 1, callee.entry, 0, 0, callee.back});
   if (!f->returns.is_void()) emit({Op::move, 0, {}, {}, lanes_of(f->returns), dst, callee.result});
 }
@@ -135,11 +159,13 @@ int32_t Compiler::access(const Expr& tensor, const std::vector<Expr>& indices) {
 }
 
 /// Cell of the element's offset; `outside`: the instruction whose c says where to go on if it is outside.
-int32_t Compiler::offset(const Expr& tensor, const std::vector<Expr>& indices, bool guarded, int lanes, int32_t x, size_t* outside) {
+int32_t Compiler::offset(const Expr& tensor, const std::vector<Expr>& indices, bool guarded,
+                         int lanes, int32_t x, size_t* outside) {
   const TensorInfo& info = tensor->type.tensor_info();
   const int32_t dst = alloc();
   const bool rows = info.layout.tag == Layout::Tag::row_major;
-  const size_t check = emit({rows ? Op::offset : Op::check_index, guarded, {}, {}, static_cast<uint16_t>(lanes), dst, x});
+  const size_t check = emit(
+      {rows ? Op::offset : Op::check_index, guarded, {}, {}, static_cast<uint16_t>(lanes), dst, x});
   if (outside) *outside = check;
   if (rows) return dst;
   std::vector<Expr> vars;
@@ -159,7 +185,8 @@ void Compiler::load(const Element& e, int32_t dst) {
   size_t outside = 0;
   const uint16_t lanes = lanes_of(e.type);
   require(e.type.dtype());
-  const int32_t x = access(e.tensor, e.indices), at = offset(e.tensor, e.indices, e.guarded, lanes, x, &outside);
+  const int32_t x = access(e.tensor, e.indices),
+                at = offset(e.tensor, e.indices, e.guarded, lanes, x, &outside);
   emit({Op::load, 0, e.type.dtype().code(), {}, lanes, dst, cell(e.tensor), at, x});
   if (!e.guarded) return;
   const size_t over = emit({Op::jump});
@@ -175,7 +202,15 @@ void Compiler::prim(const Prim& p, int32_t dst) {
     std::vector<std::pair<int32_t, Type>> list;
     for (size_t i = 1; i < p.args.size(); i++) list.emplace_back(cell(p.args[i]), p.args[i]->type);
     out_.prints.push_back(std::move(list));
-    emit({Op::print, 0, {}, {}, 1, 0, static_cast<int32_t>(out_.texts.size() - 1), 0, static_cast<int32_t>(out_.prints.size() - 1)});
+    emit({Op::print,
+          0,
+          {},
+          {},
+          1,
+          0,
+          static_cast<int32_t>(out_.texts.size() - 1),
+          0,
+          static_cast<int32_t>(out_.prints.size() - 1)});
     return;
   }
   if (p.name == "prefetch") return;
@@ -185,18 +220,24 @@ void Compiler::prim(const Prim& p, int32_t dst) {
     return;
   }
   const auto typed = [&](Op op, uint8_t sub) {
-    const Type& t = p.args.empty() ? p.type : p.args.size() > 1 && p.args[0]->type.is_pointer() ? p.args[1]->type : p.args[0]->type;
+    const Type& t = p.args.empty()                                      ? p.type
+                    : p.args.size() > 1 && p.args[0]->type.is_pointer() ? p.args[1]->type
+                                                                        : p.args[0]->type;
     if (t.is_arithmetic()) require(t.dtype());
     const int32_t a = args(0), b = args(1), c = args(2);
     if (op == Op::fence && sub == 0) out_.fences = true;
-    const int32_t extra = op == Op::copy || op == Op::wait ? static_cast<int32_t>(p.attrs.at(0)) : c;
+    const int32_t extra =
+        op == Op::copy || op == Op::wait ? static_cast<int32_t>(p.attrs.at(0)) : c;
     emit({op, sub, code_of(t), {}, lanes_of(t), dst, a, b, extra});
   };
   for (const PrimRow& row : kPrims)
     if (p.name == row.name) return typed(row.op, row.sub);
   if (p.name == "abs") return typed(Op::abs, 0);
   if (p.name == "fma" || p.name == "isnan" || p.name == "isinf" || p.name == "isfinite")
-    return typed(Op::math, static_cast<uint8_t>(p.name == "fma" ? 255 : p.name == "isnan" ? 254 : p.name == "isinf" ? 253 : 252));
+    return typed(Op::math, static_cast<uint8_t>(p.name == "fma"     ? 255
+                                                : p.name == "isnan" ? 254
+                                                : p.name == "isinf" ? 253
+                                                                    : 252));
   const std::string name = p.name == "fast_exp" ? "exp" : p.name == "fast_log" ? "log" : p.name;
   for (int i = 0; i < kMathRows; i++)
     if (name == kMath[i].name) return typed(Op::math, static_cast<uint8_t>(i));
@@ -248,7 +289,9 @@ void Compiler::expression(const Expr& e, int32_t dst) {
         return;
       }
       require(c.type.dtype()), require(c.a->type.dtype());
-      emit({c.how == CastKind::bits ? Op::bits : Op::cast, static_cast<uint8_t>(lanes_of(c.a->type)), code_of(c.type), code_of(c.a->type), lanes, dst, a});
+      emit({c.how == CastKind::bits ? Op::bits : Op::cast,
+            static_cast<uint8_t>(lanes_of(c.a->type)), code_of(c.type), code_of(c.a->type), lanes,
+            dst, a});
       return;
     }
     case Kind::Call: return call(*as<Call>(e), dst);
@@ -267,9 +310,18 @@ void Compiler::expression(const Expr& e, int32_t dst) {
       const AddressOf& a = *as<AddressOf>(e);
       std::vector<Expr> wide, shape;
       for (const Expr& i : a.indices) wide.push_back(make_cast(i, Type(i64)));
-      for (const Expr& n : a.tensor->type.tensor_info().shape) shape.push_back(make_cast(n, Type(i64)));
+      for (const Expr& n : a.tensor->type.tensor_info().shape)
+        shape.push_back(make_cast(n, Type(i64)));
       const int32_t at = widened(a.tensor->type.tensor_info().layout.offset(shape, wide));
-      emit({Op::pointer_add, 0, {}, {}, 1, dst, cell(a.tensor), at, static_cast<int32_t>(a.tensor->type.dtype().bytes())});
+      emit({Op::pointer_add,
+            0,
+            {},
+            {},
+            1,
+            dst,
+            cell(a.tensor),
+            at,
+            static_cast<int32_t>(a.tensor->type.dtype().bytes())});
       return;
     }
     case Kind::MakeVector: {

@@ -20,7 +20,9 @@ class Compiler {
     int32_t entry = 0, back = 0, result = 0;
     std::vector<int32_t> params;
   };
-  struct LoopLabels { std::vector<size_t> breaks, continues; };
+  struct LoopLabels {
+    std::vector<size_t> breaks, continues;
+  };
 
   // --- cells
   int32_t alloc(int lanes = 1) {
@@ -50,12 +52,18 @@ class Compiler {
   }
   int32_t here() const { return static_cast<int32_t>(out_.code.size()); }
   void land(size_t jump) { out_.code[jump].dst = here(); }
-  void land(const std::vector<size_t>& jumps) { for (size_t j : jumps) land(j); }
+  void land(const std::vector<size_t>& jumps) {
+    for (size_t j : jumps) land(j);
+  }
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorCode::unsupported, "the simulator does not run " + what + ", which '" + function_ + "' has", loc_.text());
+    throw Error(ErrorCode::unsupported,
+                "the simulator does not run " + what + ", which '" + function_ + "' has",
+                loc_.text());
   }
   /// What the simulator computes with: no packed or 8-bit floating-point types.
-  void require(DType t) const { if (t.code() > DTypeCode::tf32) refuse(std::string("values of type ") + t.name()); }
+  void require(DType t) const {
+    if (t.code() > DTypeCode::tf32) refuse(std::string("values of type ") + t.name());
+  }
 
   // --- functions
   void function(const ir::Function& f);
@@ -83,7 +91,8 @@ class Compiler {
   void load(const Element& e, int32_t dst);
   int32_t pointer_access(const Expr& base);
   int32_t access(const Expr& tensor, const std::vector<Expr>& indices);
-  int32_t offset(const Expr& tensor, const std::vector<Expr>& indices, bool guarded, int lanes, int32_t access, size_t* outside);
+  int32_t offset(const Expr& tensor, const std::vector<Expr>& indices, bool guarded, int lanes,
+                 int32_t access, size_t* outside);
   int32_t widened(const Expr& e) { return cell(make_cast(e, Type(i64))); }
 
   const Environment& env_;

@@ -39,7 +39,10 @@ void lanewise(Cell* r, const Inst& in) {
       case Op::cast: out = convert(a, DType(in.from), type); break;
       case Op::abs: out = absolute(a, type); break;
       case Op::select: out = r[in.c + i].i ? a : r[in.b + i]; break;
-      default: out = math(in.sub, a, in.sub == 255 ? r[in.b + i] : a, in.sub == 255 ? r[in.c + i] : a, type); break;
+      default:
+        out =
+            math(in.sub, a, in.sub == 255 ? r[in.b + i] : a, in.sub == 255 ? r[in.c + i] : a, type);
+        break;
     }
   }
 }
@@ -72,8 +75,10 @@ void Machine::print(const Thread& t, const Program& p, const Inst& in) const {
     const std::string spec = format.substr(i, end - i + 1);
     const Cell v = t.regs[cell];
     if (type.is_pointer()) std::snprintf(text, sizeof text, "%p", reinterpret_cast<void*>(v.i));
-    else if (type.dtype().is_float()) std::snprintf(text, sizeof text, spec.c_str(), to_double(v, type.dtype()));
-    else if (type.dtype().bits() == 64) std::snprintf(text, sizeof text, spec.c_str(), static_cast<long long>(v.i));
+    else if (type.dtype().is_float())
+      std::snprintf(text, sizeof text, spec.c_str(), to_double(v, type.dtype()));
+    else if (type.dtype().bits() == 64)
+      std::snprintf(text, sizeof text, spec.c_str(), static_cast<long long>(v.i));
     else std::snprintf(text, sizeof text, spec.c_str(), static_cast<int>(v.i));
     out += text;
     i = end;
@@ -116,7 +121,8 @@ void Machine::run(Block& block, Thread& t) {
         else lanewise(r, in);
         break;
       case Op::cast:
-        if (in.from == DTypeCode::i32 && in.type == DTypeCode::i64 && in.lanes == 1) r[in.dst].i = r[in.a].i;
+        if (in.from == DTypeCode::i32 && in.type == DTypeCode::i64 && in.lanes == 1)
+          r[in.dst].i = r[in.a].i;
         else lanewise(r, in);
         break;
       case Op::binary:
@@ -149,7 +155,8 @@ void Machine::run(Block& block, Thread& t) {
       }
       case Op::lane: {
         const int64_t i = r[in.b].i;
-        if (i < 0 || i >= in.lanes) fail(block, t, at, detail::concat("lane ", i, " of a vector of ", in.lanes));
+        if (i < 0 || i >= in.lanes)
+          fail(block, t, at, detail::concat("lane ", i, " of a vector of ", in.lanes));
         r[in.dst] = r[in.a + i];
         break;
       }

@@ -62,7 +62,7 @@ struct Block {
   int64_t grid[3] = {1, 1, 1}, dim[3] = {1, 1, 1}, idx[3] = {0, 0, 0};
   std::vector<Thread> threads;
   std::vector<uint32_t> warp_epochs;
-  uint8_t* shared = nullptr;      ///< static, then dynamic
+  uint8_t* shared = nullptr;  ///< static, then dynamic
   int64_t dynamic_at = 0;
   ShadowCell* shared_shadow = nullptr;
   uint32_t first_epoch = 0, launch_epoch = 0, epoch = 0;
@@ -73,7 +73,7 @@ struct Place {
   uint8_t* data;
   ShadowCell* shadow;  ///< of the first granule; null: not tracked
   int granules;
-  uint8_t* written;    ///< register tensors
+  uint8_t* written;  ///< register tensors
   bool shared;
   const std::string* name;
 };
@@ -91,7 +91,8 @@ class Machine {
   void add_shadows();
   const Program& program(const ir::Function& f, int64_t* first_local);
   void launch(const Block& host, const Cell* regs, const LaunchTable& table);
-  void check_launch(const ir::Launch& l, const Program& p, const int64_t* grid, const int64_t* block, int64_t dynamic) const;
+  void check_launch(const ir::Launch& l, const Program& p, const int64_t* grid,
+                    const int64_t* block, int64_t dynamic) const;
   void run_block(Block& block);
   bool run_warp(Block& block, size_t warp);
   void warp_operation(Block& block, size_t first, size_t last);
@@ -99,18 +100,23 @@ class Machine {
 
   // interpreter
   void run(Block& block, Thread& thread);
-  Place resolve(const Block& block, const Thread& t, int64_t pointer, int64_t bytes, int64_t align, int32_t at, const char* what, int32_t access) const;
+  Place resolve(const Block& block, const Thread& t, int64_t pointer, int64_t bytes, int64_t align,
+                int32_t at, const char* what, int32_t access) const;
   void note_read(const Block& block, const Thread& t, const Place& place, int32_t at, bool atomic);
-  void note_write(const Block& block, const Thread& t, const Place& place, int32_t at, bool atomic, bool pending = false);
-  void check_index(const Block& block, const Thread& t, const Inst& in, int32_t at, bool* outside, int64_t* offset) const;
+  void note_write(const Block& block, const Thread& t, const Place& place, int32_t at, bool atomic,
+                  bool pending = false);
+  void check_index(const Block& block, const Thread& t, const Inst& in, int32_t at, bool* outside,
+                   int64_t* offset) const;
   void memory(Block& block, Thread& t, const Inst& in, int32_t at);
   void atomic(Block& block, Thread& t, const Inst& in, int32_t at);
   void copy(Block& block, Thread& t, const Inst& in, int32_t at);
   void wait(Block& block, Thread& t, int32_t pending);
   void print(const Thread& t, const Program& p, const Inst& in) const;
   void step(const Block& block);
-  [[noreturn]] void fail(const Block& block, const Thread& t, int32_t at, const std::string& what) const;
-  [[noreturn]] void race(const Block& block, const Thread& t, const Place& place, int32_t at, bool write, const Shadow& other, bool other_write) const;
+  [[noreturn]] void fail(const Block& block, const Thread& t, int32_t at,
+                         const std::string& what) const;
+  [[noreturn]] void race(const Block& block, const Thread& t, const Place& place, int32_t at,
+                         bool write, const Shadow& other, bool other_write) const;
   Shadow now(const Block& block, const Thread& t, int32_t at) const;
   bool unordered(const Block& block, const Thread& t, const Shadow& other) const;
 

@@ -9,16 +9,39 @@
 
 namespace hidet::backends::sim {
 
-#define HIDET_SIM_MATH(name) {#name, [](float x) { return std::name(x); }, [](double x) { return std::name(x); }}
+#define HIDET_SIM_MATH(name) \
+  {#name, [](float x) { return std::name(x); }, [](double x) { return std::name(x); }}
 const MathRow kMath[] = {
-    HIDET_SIM_MATH(exp),   HIDET_SIM_MATH(exp2),  HIDET_SIM_MATH(expm1), HIDET_SIM_MATH(log),   HIDET_SIM_MATH(log2),
-    HIDET_SIM_MATH(log10), HIDET_SIM_MATH(log1p), HIDET_SIM_MATH(sqrt),  HIDET_SIM_MATH(tanh),  HIDET_SIM_MATH(erf),
-    HIDET_SIM_MATH(sin),   HIDET_SIM_MATH(cos),   HIDET_SIM_MATH(tan),   HIDET_SIM_MATH(asin),  HIDET_SIM_MATH(acos),
-    HIDET_SIM_MATH(atan),  HIDET_SIM_MATH(sinh),  HIDET_SIM_MATH(cosh),  HIDET_SIM_MATH(asinh), HIDET_SIM_MATH(acosh),
-    HIDET_SIM_MATH(atanh), HIDET_SIM_MATH(floor), HIDET_SIM_MATH(ceil),  HIDET_SIM_MATH(trunc),
-    {"round", [](float x) { return std::nearbyint(x); }, [](double x) { return std::nearbyint(x); }},
-    {"rsqrt", [](float x) { return 1.0f / std::sqrt(x); }, [](double x) { return 1.0 / std::sqrt(x); }},
-    {"sigmoid", [](float x) { return 1.0f / (1.0f + std::exp(-x)); }, [](double x) { return 1.0 / (1.0 + std::exp(-x)); }},
+    HIDET_SIM_MATH(exp),
+    HIDET_SIM_MATH(exp2),
+    HIDET_SIM_MATH(expm1),
+    HIDET_SIM_MATH(log),
+    HIDET_SIM_MATH(log2),
+    HIDET_SIM_MATH(log10),
+    HIDET_SIM_MATH(log1p),
+    HIDET_SIM_MATH(sqrt),
+    HIDET_SIM_MATH(tanh),
+    HIDET_SIM_MATH(erf),
+    HIDET_SIM_MATH(sin),
+    HIDET_SIM_MATH(cos),
+    HIDET_SIM_MATH(tan),
+    HIDET_SIM_MATH(asin),
+    HIDET_SIM_MATH(acos),
+    HIDET_SIM_MATH(atan),
+    HIDET_SIM_MATH(sinh),
+    HIDET_SIM_MATH(cosh),
+    HIDET_SIM_MATH(asinh),
+    HIDET_SIM_MATH(acosh),
+    HIDET_SIM_MATH(atanh),
+    HIDET_SIM_MATH(floor),
+    HIDET_SIM_MATH(ceil),
+    HIDET_SIM_MATH(trunc),
+    {"round", [](float x) { return std::nearbyint(x); },
+     [](double x) { return std::nearbyint(x); }},
+    {"rsqrt", [](float x) { return 1.0f / std::sqrt(x); },
+     [](double x) { return 1.0 / std::sqrt(x); }},
+    {"sigmoid", [](float x) { return 1.0f / (1.0f + std::exp(-x)); },
+     [](double x) { return 1.0 / (1.0 + std::exp(-x)); }},
 };
 #undef HIDET_SIM_MATH
 const int kMathRows = static_cast<int>(sizeof kMath / sizeof kMath[0]);
@@ -47,12 +70,15 @@ Cell convert(Cell c, DType from, DType to) {
 Cell binary(ir::BinaryOp op, Cell a, Cell b, DType t) {
   if (!t.is_float()) return Cell{.i = ir::eval_int(op, a.i, b.i, t)};
   const double x = to_double(a, t), y = to_double(b, t);
-  return ir::info(op).comparison ? Cell{.i = ir::eval_float_compare(op, x, y)} : from_double(ir::eval_float(op, x, y, t), t);
+  return ir::info(op).comparison ? Cell{.i = ir::eval_float_compare(op, x, y)}
+                                 : from_double(ir::eval_float(op, x, y, t), t);
 }
 
 Cell unary(ir::UnaryOp op, Cell a, DType t) {
   if (t.is_float()) return from_double(-to_double(a, t), t);
-  const int64_t v = op == ir::UnaryOp::neg ? static_cast<int64_t>(0 - static_cast<uint64_t>(a.i)) : op == ir::UnaryOp::bit_not ? ~a.i : !a.i;
+  const int64_t v = op == ir::UnaryOp::neg ? static_cast<int64_t>(0 - static_cast<uint64_t>(a.i))
+                    : op == ir::UnaryOp::bit_not ? ~a.i
+                                                 : !a.i;
   return Cell{.i = ir::wrap_int(v, t)};
 }
 
@@ -65,11 +91,13 @@ Cell math(uint8_t row, Cell a, Cell b, Cell c, DType t) {
   const double x = to_double(a, t);
   switch (row) {
     case 255:
-      return t == f64 ? from_double(std::fma(x, b.d, c.d), t) : from_double(std::fma(a.f, b.f, c.f), t);
+      return t == f64 ? from_double(std::fma(x, b.d, c.d), t)
+                      : from_double(std::fma(a.f, b.f, c.f), t);
     case 254: return Cell{.i = std::isnan(x)};
     case 253: return Cell{.i = std::isinf(x)};
     case 252: return Cell{.i = std::isfinite(x)};
-    default: return t == f64 ? from_double(kMath[row].d(a.d), t) : from_double(kMath[row].f(a.f), t);
+    default:
+      return t == f64 ? from_double(kMath[row].d(a.d), t) : from_double(kMath[row].f(a.f), t);
   }
 }
 

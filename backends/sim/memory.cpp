@@ -4,7 +4,9 @@
 namespace hidet::backends::sim {
 namespace {
 
-std::string line_of(const ir::SourceLoc* loc) { return loc && loc->line ? loc->text() : "an unknown line"; }
+std::string line_of(const ir::SourceLoc* loc) {
+  return loc && loc->line ? loc->text() : "an unknown line";
+}
 
 int64_t thread_index(const Block& b, int number, int64_t* idx) {
   idx[0] = number % b.dim[0];
@@ -15,7 +17,9 @@ int64_t thread_index(const Block& b, int number, int64_t* idx) {
 
 }  // namespace
 
-std::string triple(const int64_t* v) { return detail::concat("(", v[0], ", ", v[1], ", ", v[2], ")"); }
+std::string triple(const int64_t* v) {
+  return detail::concat("(", v[0], ", ", v[1], ", ", v[2], ")");
+}
 
 void Machine::fail(const Block& block, const Thread& t, int32_t at, const std::string& what) const {
   const Program& p = *block.program;
@@ -28,17 +32,21 @@ void Machine::fail(const Block& block, const Thread& t, int32_t at, const std::s
   throw Error(ErrorCode::usage, what + " (" + who + ")", p.locs[at].text());
 }
 
-void Machine::race(const Block& block, const Thread& t, const Place& place, int32_t at, bool write, const Shadow& other, bool other_write) const {
+void Machine::race(const Block& block, const Thread& t, const Place& place, int32_t at, bool write,
+                   const Shadow& other, bool other_write) const {
   int64_t idx[3];
   thread_index(block, other.thread, idx);
   const bool same_block = other.epoch >= block.first_epoch;
   fail(block, t, at,
-       detail::concat("race on '", *place.name, "': this ", write ? "write" : "read", " and the ", other_write ? "write" : "read", " at ",
-                      line_of(other.loc), " by ", same_block ? "thread " + triple(idx) + " of the same block are not ordered by a barrier"
-                                                              : "thread " + triple(idx) + " of another block are not ordered"));
+       detail::concat(
+           "race on '", *place.name, "': this ", write ? "write" : "read", " and the ",
+           other_write ? "write" : "read", " at ", line_of(other.loc), " by ",
+           same_block ? "thread " + triple(idx) + " of the same block are not ordered by a barrier"
+                      : "thread " + triple(idx) + " of another block are not ordered"));
 }
 
-Place Machine::resolve(const Block& block, const Thread& t, int64_t pointer, int64_t bytes, int64_t align, int32_t at, const char* what, int32_t access) const {
+Place Machine::resolve(const Block& block, const Thread& t, int64_t pointer, int64_t bytes,
+                       int64_t align, int32_t at, const char* what, int32_t access) const {
   const int64_t id = pointer::object(pointer), off = pointer::offset(pointer);
   Place place{nullptr, nullptr, 0, nullptr, false, nullptr};
   int64_t size = 0;
@@ -55,15 +63,18 @@ Place Machine::resolve(const Block& block, const Thread& t, int64_t pointer, int
       place.data = t.memory + l.offset;
       place.written = t.written + l.offset;
     } else {
-      const int64_t start = l.offset + (l.scope == ir::Scope::dynamic_shared ? block.dynamic_at : 0);
+      const int64_t start =
+          l.offset + (l.scope == ir::Scope::dynamic_shared ? block.dynamic_at : 0);
       place.data = block.shared + start;
       place.shared = true;
       shift = bytewise_ ? 0 : 2;
       if (!bytewise_ && l.dtype.bytes() < 4) shift = l.dtype.bytes() == 2 ? 1 : 0;
-      shadow = block.shared_shadow ? block.shared_shadow + start : nullptr;  // one cell a byte is reserved
+      shadow = block.shared_shadow ? block.shared_shadow + start
+                                   : nullptr;  // one cell a byte is reserved
     }
   } else {
-    if (id <= 0 || id >= static_cast<int64_t>(objects_.size())) fail(block, t, at, std::string(what) + " through a null pointer");
+    if (id <= 0 || id >= static_cast<int64_t>(objects_.size()))
+      fail(block, t, at, std::string(what) + " through a null pointer");
     const Object& o = objects_[id];
     size = o.bytes, dtype = o.dtype, place.data = o.data, place.name = &o.name, shift = o.shift;
     shadow = block.program->on_gpu ? o.shadow : nullptr;
@@ -72,10 +83,16 @@ Place Machine::resolve(const Block& block, const Thread& t, int64_t pointer, int
     const int64_t element = static_cast<int64_t>(dtype.bytes());
     const ir::Var* seen = access >= 0 ? block.program->accesses[access].tensor : nullptr;
     const std::string as = seen && seen->name != *place.name ? " (as '" + seen->name + "')" : "";
-    fail(block, t, at, detail::concat(what, " outside '", *place.name, "'", as, ": ", bytes > element ? detail::concat(bytes, " bytes from ") : "",
-                                      "index ", off >= 0 ? off / element : -((-off + element - 1) / element), " on; it has ", size / element, " elements"));
+    fail(block, t, at,
+         detail::concat(what, " outside '", *place.name, "'", as, ": ",
+                        bytes > element ? detail::concat(bytes, " bytes from ") : "", "index ",
+                        off >= 0 ? off / element : -((-off + element - 1) / element),
+                        " on; it has ", size / element, " elements"));
   }
-  if (align > 1 && off % align) fail(block, t, at, detail::concat("misaligned ", what, " of '", *place.name, "': byte ", off, " is not a multiple of ", align));
+  if (align > 1 && off % align)
+    fail(block, t, at,
+         detail::concat("misaligned ", what, " of '", *place.name, "': byte ", off,
+                        " is not a multiple of ", align));
   place.data += off;
   if (place.written) place.written += off;
   if (shadow) {
@@ -86,58 +103,78 @@ Place Machine::resolve(const Block& block, const Thread& t, int64_t pointer, int
 }
 
 Shadow Machine::now(const Block& block, const Thread& t, int32_t at) const {
-  return {block.epoch, block.warp_epochs[t.number / 32], &block.program->locs[at], static_cast<uint16_t>(t.number), 0, 0};
+  return {block.epoch,
+          block.warp_epochs[t.number / 32],
+          &block.program->locs[at],
+          static_cast<uint16_t>(t.number),
+          0,
+          0};
 }
 
 /// True where nothing orders `other` before this thread's next access.
 bool Machine::unordered(const Block& block, const Thread& t, const Shadow& other) const {
   if (other.epoch < block.launch_epoch) return false;
-  if (other.epoch < block.first_epoch) return !block.program->fences;  // another block; fences order what we do not follow
+  if (other.epoch < block.first_epoch)
+    return !block.program->fences;  // another block; fences order what we do not follow
   if (other.epoch != block.epoch || other.thread == t.number) return false;
   return other.thread / 32 != t.number / 32 || other.warp_epoch == block.warp_epochs[t.number / 32];
 }
 
-void Machine::note_read(const Block& block, const Thread& t, const Place& place, int32_t at, bool atomic) {
+void Machine::note_read(const Block& block, const Thread& t, const Place& place, int32_t at,
+                        bool atomic) {
   for (int g = 0; g < place.granules; g++) {
     ShadowCell& cell = place.shadow[g];
     const Shadow& w = cell.write;
     const bool in_block = w.epoch >= block.first_epoch;
-    if (w.pending && in_block) fail(block, t, at, detail::concat("read of '", *place.name, "' before cp_async_wait for the copy at ", line_of(w.loc)));
+    if (w.pending && in_block)
+      fail(block, t, at,
+           detail::concat("read of '", *place.name, "' before cp_async_wait for the copy at ",
+                          line_of(w.loc)));
     if (place.shared && !in_block && !unwritten_) {
       // Reported at the next barrier: a thread that runs later may write it in this interval, which is a race.
       try {
-        fail(block, t, at, detail::concat("read of shared memory '", *place.name, "' that was never written"));
+        fail(block, t, at,
+             detail::concat("read of shared memory '", *place.name, "' that was never written"));
       } catch (const Error&) {
         unwritten_ = std::current_exception();
       }
     }
-    if (!(atomic && w.atomic) && (!place.shared || in_block) && unordered(block, t, w)) race(block, t, place, at, false, w, true);
+    if (!(atomic && w.atomic) && (!place.shared || in_block) && unordered(block, t, w))
+      race(block, t, place, at, false, w, true);
     Shadow& first = cell.read;
     Shadow& second = cell.other_read;
     const bool own = first.thread == t.number && first.epoch >= block.first_epoch;
     Shadow& slot = own || !unordered(block, t, first) ? first : second;
     // A second reader of another warp stays: no barrier of this warp orders it.
-    if (&slot == &second && unordered(block, t, second) && second.thread / 32 != first.thread / 32) continue;
+    if (&slot == &second && unordered(block, t, second) && second.thread / 32 != first.thread / 32)
+      continue;
     slot = now(block, t, at);
     slot.atomic = atomic;
   }
 }
 
-void Machine::note_write(const Block& block, const Thread& t, const Place& place, int32_t at, bool atomic, bool pending) {
+void Machine::note_write(const Block& block, const Thread& t, const Place& place, int32_t at,
+                         bool atomic, bool pending) {
   for (int g = 0; g < place.granules; g++) {
     ShadowCell& cell = place.shadow[g];
-    const auto live = [&](const Shadow& s) { return !place.shared || s.epoch >= block.first_epoch; };
+    const auto live = [&](const Shadow& s) {
+      return !place.shared || s.epoch >= block.first_epoch;
+    };
     if (cell.write.pending && live(cell.write))
-      fail(block, t, at, detail::concat("race on '", *place.name, "': this write meets the copy at ", line_of(cell.write.loc), " that was not waited for"));
+      fail(block, t, at,
+           detail::concat("race on '", *place.name, "': this write meets the copy at ",
+                          line_of(cell.write.loc), " that was not waited for"));
     for (const Shadow* s : {&cell.write, &cell.read, &cell.other_read})
-      if (!(atomic && s->atomic) && live(*s) && unordered(block, t, *s)) race(block, t, place, at, true, *s, s == &cell.write);
+      if (!(atomic && s->atomic) && live(*s) && unordered(block, t, *s))
+        race(block, t, place, at, true, *s, s == &cell.write);
     cell.write = now(block, t, at);
     cell.write.atomic = atomic;
     cell.write.pending = pending;
   }
 }
 
-void Machine::check_index(const Block& block, const Thread& t, const Inst& in, int32_t at, bool* outside, int64_t* offset) const {
+void Machine::check_index(const Block& block, const Thread& t, const Inst& in, int32_t at,
+                          bool* outside, int64_t* offset) const {
   const Access& x = block.program->accesses[in.a];
   const bool guarded = in.sub;
   int64_t sum = 0;
@@ -156,8 +193,11 @@ void Machine::check_index(const Block& block, const Thread& t, const Inst& in, i
       index += (k ? ", " : "") + std::to_string(t.regs[x.index[k]].i);
       shape += (k ? ", " : "") + std::to_string(t.regs[x.extent[k]].i);
     }
-    fail(block, t, at, detail::concat("index (", index, ")", in.lanes > 1 ? detail::concat(" of ", in.lanes, " elements") : "", " is outside '",
-                                      x.tensor ? x.tensor->name : "a tensor", "' of shape [", shape, "]"));
+    fail(block, t, at,
+         detail::concat("index (", index, ")",
+                        in.lanes > 1 ? detail::concat(" of ", in.lanes, " elements") : "",
+                        " is outside '", x.tensor ? x.tensor->name : "a tensor", "' of shape [",
+                        shape, "]"));
   }
   *offset = sum;
 }
@@ -166,14 +206,19 @@ void Machine::memory(Block& block, Thread& t, const Inst& in, int32_t at) {
   const bool write = in.op == Op::store;
   const int64_t size = static_cast<int64_t>(DType(in.type).bytes());
   const int64_t p = t.regs[in.a].i + t.regs[in.b].i * size;
-  const Place place = resolve(block, t, p, size * in.lanes, size, at, write ? "write" : "read", in.c);
+  const Place place =
+      resolve(block, t, p, size * in.lanes, size, at, write ? "write" : "read", in.c);
   if (options_.checks) {
-    if (place.shadow) write ? note_write(block, t, place, at, false) : note_read(block, t, place, at, false);
+    if (place.shadow)
+      write ? note_write(block, t, place, at, false) : note_read(block, t, place, at, false);
     if (place.written) {
       if (write) std::memset(place.written, 1, static_cast<size_t>(size * in.lanes));
       else
         for (int64_t i = 0; i < size * in.lanes; i++)
-          if (!place.written[i]) fail(block, t, at, detail::concat("read of '", *place.name, "' in registers, index ", pointer::offset(p) / size, ", that was never written"));
+          if (!place.written[i])
+            fail(block, t, at,
+                 detail::concat("read of '", *place.name, "' in registers, index ",
+                                pointer::offset(p) / size, ", that was never written"));
     }
   }
   for (int i = 0; i < in.lanes; i++) {
@@ -184,7 +229,8 @@ void Machine::memory(Block& block, Thread& t, const Inst& in, int32_t at) {
 
 void Machine::atomic(Block& block, Thread& t, const Inst& in, int32_t at) {
   const DType type(in.type);
-  const Place place = resolve(block, t, t.regs[in.a].i, static_cast<int64_t>(type.bytes()), static_cast<int64_t>(type.bytes()), at, "atomic access", -1);
+  const Place place = resolve(block, t, t.regs[in.a].i, static_cast<int64_t>(type.bytes()),
+                              static_cast<int64_t>(type.bytes()), at, "atomic access", -1);
   if (options_.checks && place.shadow) {
     note_read(block, t, place, at, true);
     note_write(block, t, place, at, true);
@@ -206,7 +252,10 @@ void Machine::copy(Block& block, Thread& t, const Inst& in, int32_t at) {
   Copy c{t.regs[in.a].i, in.c, t.group, {}, &block.program->locs[at]};
   const Place from = resolve(block, t, t.regs[in.b].i, c.bytes, c.bytes, at, "cp_async read", -1);
   const Place to = resolve(block, t, c.to, c.bytes, c.bytes, at, "cp_async write", -1);
-  if (!to.shared || from.shared) fail(block, t, at, "cp_async copies from global to shared memory, not from '" + *from.name + "' to '" + *to.name + "'");
+  if (!to.shared || from.shared)
+    fail(block, t, at,
+         "cp_async copies from global to shared memory, not from '" + *from.name + "' to '" +
+             *to.name + "'");
   if (options_.checks) {
     if (from.shadow) note_read(block, t, from, at, false);
     if (to.shadow) note_write(block, t, to, at, false, true);

@@ -27,19 +27,60 @@ inline int64_t offset(int64_t p) { return (p & kMask) - kBias; }
 }  // namespace pointer
 
 enum class Op : uint8_t {
-  move, binary, unary, cast, bits, math, abs, select,
-  add_i32, sub_i32, mul_i32, div_i32, mod_i32, lt_i32, add_f32, sub_f32, mul_f32, div_f32,
-  jump, jump_if, jump_unless, loop,   ///< loop: back edge, counted
-  next_i32, next_other,               ///< c: table of a For
-  lane, pointer_add, check_index, offset, load, store, declare, call, ret, exit,
-  builtin, barrier, sync_warp, exchange, vote, fence, atomic, copy, commit, wait, print, scratch,
-  check, launch,
+  move,
+  binary,
+  unary,
+  cast,
+  bits,
+  math,
+  abs,
+  select,
+  add_i32,
+  sub_i32,
+  mul_i32,
+  div_i32,
+  mod_i32,
+  lt_i32,
+  add_f32,
+  sub_f32,
+  mul_f32,
+  div_f32,
+  jump,
+  jump_if,
+  jump_unless,
+  loop,  ///< loop: back edge, counted
+  next_i32,
+  next_other,  ///< c: table of a For
+  lane,
+  pointer_add,
+  check_index,
+  offset,
+  load,
+  store,
+  declare,
+  call,
+  ret,
+  exit,
+  builtin,
+  barrier,
+  sync_warp,
+  exchange,
+  vote,
+  fence,
+  atomic,
+  copy,
+  commit,
+  wait,
+  print,
+  scratch,
+  check,
+  launch,
 };
 
 /// One instruction. What a, b, c, d mean depends on the operation; cells unless said otherwise.
 struct Inst {
   Op op;
-  uint8_t sub = 0;        ///< operator, primitive or flag
+  uint8_t sub = 0;  ///< operator, primitive or flag
   DTypeCode type = DTypeCode::i32, from = DTypeCode::i32;
   uint16_t lanes = 1;
   int32_t dst = 0, a = 0, b = 0, c = 0;

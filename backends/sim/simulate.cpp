@@ -32,11 +32,14 @@ bool has_pointer_cast(const ir::Module& module) {
   return found;
 }
 
-int shift_of(DType t, bool bytewise) { return bytewise || t.bytes() < 2 ? 0 : t.bytes() < 4 ? 1 : 2; }
+int shift_of(DType t, bool bytewise) {
+  return bytewise || t.bytes() < 2 ? 0 : t.bytes() < 4 ? 1 : 2;
+}
 
 }  // namespace
 
-Machine::Machine(const ir::Module& module, const SimOptions& options) : module_(module), options_(options) {
+Machine::Machine(const ir::Module& module, const SimOptions& options)
+    : module_(module), options_(options) {
   bytewise_ = has_pointer_cast(module_);
   for (const ir::Function& f : module_.functions) has_kernel_ = has_kernel_ || ir::is_cuda(f.kind);
   objects_.emplace_back();  // number 0: null
@@ -47,8 +50,10 @@ Machine::~Machine() {
 }
 
 int64_t Machine::add_object(const std::string& name, DType dtype, void* data, int64_t bytes) {
-  HIDET_REQUIRE(static_cast<int64_t>(objects_.size()) < kFirstLocal, ErrorCode::usage, "", "the simulator takes at most ", kFirstLocal, " tensors");
-  objects_.push_back({name, dtype, static_cast<uint8_t*>(data), bytes, nullptr, shift_of(dtype, bytewise_)});
+  HIDET_REQUIRE(static_cast<int64_t>(objects_.size()) < kFirstLocal, ErrorCode::usage, "",
+                "the simulator takes at most ", kFirstLocal, " tensors");
+  objects_.push_back(
+      {name, dtype, static_cast<uint8_t*>(data), bytes, nullptr, shift_of(dtype, bytewise_)});
   return static_cast<int64_t>(objects_.size()) - 1;
 }
 
@@ -56,23 +61,30 @@ void Machine::add_globals() {
   for (const ir::GlobalVar& g : module_.globals) {
     int64_t elements = 1;
     const DType t = g.var->type.dtype();
-    if (g.var->type.is_tensor()) ir::is_const_int(g.var->type.tensor_info().layout.span(g.var->type.tensor_info().shape), &elements);
-    std::vector<double>& storage = global_storage_.emplace_back(static_cast<size_t>(t.bytes_of(elements) + 7) / 8 + 1);
+    if (g.var->type.is_tensor())
+      ir::is_const_int(g.var->type.tensor_info().layout.span(g.var->type.tensor_info().shape),
+                       &elements);
+    std::vector<double>& storage =
+        global_storage_.emplace_back(static_cast<size_t>(t.bytes_of(elements) + 7) / 8 + 1);
     uint8_t* data = reinterpret_cast<uint8_t*>(storage.data());
     std::fill(data, data + storage.size() * 8, uint8_t{0});
     for (size_t i = 0; i < g.init.size(); i++)
-      write_cell(data + i * t.bytes(), t.code(), t.is_float() ? from_double(g.init[i], t) : Cell{.i = ir::saturate(g.init[i], t)});
-    globals_[g.var.get()] = pointer::make(add_object(g.var->name, t, data, t.bytes_of(elements)), 0);
+      write_cell(data + i * t.bytes(), t.code(),
+                 t.is_float() ? from_double(g.init[i], t) : Cell{.i = ir::saturate(g.init[i], t)});
+    globals_[g.var.get()] =
+        pointer::make(add_object(g.var->name, t, data, t.bytes_of(elements)), 0);
   }
 }
 
 Cell Machine::argument(const ir::Function& f, size_t i, const SimArg& arg) {
   const ir::VarRef& p = f.params[i];
   const auto require = [&](bool fine) {
-    HIDET_REQUIRE(fine, ErrorCode::usage, f.loc.text(), "'", f.name, "' takes ", p->type.text(), " for '", p->name, "', not ", text_of(arg));
+    HIDET_REQUIRE(fine, ErrorCode::usage, f.loc.text(), "'", f.name, "' takes ", p->type.text(),
+                  " for '", p->name, "', not ", text_of(arg));
   };
   if (const Tensor* t = std::get_if<Tensor>(&arg)) {
-    require(t->defined() && !t->is_symbolic() && (p->type.is_pointer() || p->type.is_tensor()) && t->device().is_cpu());
+    require(t->defined() && !t->is_symbolic() && (p->type.is_pointer() || p->type.is_tensor()) &&
+            t->device().is_cpu());
     const ir::Type& to = p->type.is_pointer() ? p->type.pointee() : p->type;
     require(to.is_void() || to.is_pointer() || to.dtype() == t->dtype());
     return Cell{.i = pointer::make(add_object(p->name, t->dtype(), t->data(), t->bytes()), 0)};
@@ -97,7 +109,8 @@ void Machine::add_shadows() {
   std::vector<Object*> order;
   for (Object& o : objects_)
     if (o.bytes > 0) order.push_back(&o);
-  std::sort(order.begin(), order.end(), [](const Object* a, const Object* b) { return a->data < b->data; });
+  std::sort(order.begin(), order.end(),
+            [](const Object* a, const Object* b) { return a->data < b->data; });
   for (size_t i = 0; i < order.size();) {
     uint8_t *begin = order[i]->data, *end = begin;
     int shift = 2;
@@ -107,8 +120,10 @@ void Machine::add_shadows() {
       shift = std::min(shift, order[j]->shift);
       if ((order[j]->data - begin) % 4) shift = 0;
     }
-    void* shadow = std::calloc(static_cast<size_t>(((end - begin) >> shift) + 1), sizeof(ShadowCell));
-    HIDET_REQUIRE(shadow, ErrorCode::memory, "", "the simulator has no memory to check ", end - begin, " bytes of tensors; turn checks off");
+    void* shadow =
+        std::calloc(static_cast<size_t>(((end - begin) >> shift) + 1), sizeof(ShadowCell));
+    HIDET_REQUIRE(shadow, ErrorCode::memory, "", "the simulator has no memory to check ",
+                  end - begin, " bytes of tensors; turn checks off");
     shadows_.push_back(shadow);
     for (; i < j; i++) {
       order[i]->shift = shift;
@@ -121,8 +136,10 @@ const Program& Machine::program(const ir::Function& f, int64_t* first_local) {
   auto& entry = programs_[&f];
   if (!entry.first) {
     entry.second = kFirstLocal + static_cast<int64_t>(programs_.size() - 1) * kLocalsPerProgram;
-    entry.first = std::make_unique<Program>(compile(f, {module_, globals_, options_.symbols, entry.second}));
-    HIDET_REQUIRE(static_cast<int64_t>(entry.first->locals.size()) <= kLocalsPerProgram, ErrorCode::usage, f.loc.text(), "'", f.name, "' declares more than ",
+    entry.first =
+        std::make_unique<Program>(compile(f, {module_, globals_, options_.symbols, entry.second}));
+    HIDET_REQUIRE(static_cast<int64_t>(entry.first->locals.size()) <= kLocalsPerProgram,
+                  ErrorCode::usage, f.loc.text(), "'", f.name, "' declares more than ",
                   kLocalsPerProgram, " tensors");
   }
   *first_local = entry.second;
@@ -130,12 +147,14 @@ const Program& Machine::program(const ir::Function& f, int64_t* first_local) {
 }
 
 void Machine::call(const ir::Function& f, std::span<const SimArg> args) {
-  HIDET_REQUIRE(args.size() == f.params.size(), ErrorCode::usage, f.loc.text(), "'", f.name, "' takes ", f.params.size(), " arguments, not ", args.size());
+  HIDET_REQUIRE(args.size() == f.params.size(), ErrorCode::usage, f.loc.text(), "'", f.name,
+                "' takes ", f.params.size(), " arguments, not ", args.size());
   Block host;
   host.program = &program(f, &host.first_local);
   const Program& p = *host.program;
   std::vector<Cell> cells = p.cells;
-  for (size_t i = 0; i < args.size(); i++) cells[static_cast<size_t>(p.params[i])] = argument(f, i, args[i]);
+  for (size_t i = 0; i < args.size(); i++)
+    cells[static_cast<size_t>(p.params[i])] = argument(f, i, args[i]);
   if (options_.checks && has_kernel_) add_shadows();
   std::vector<uint8_t> memory(static_cast<size_t>(p.register_bytes) + 1), written(memory.size());
   host.warp_epochs = {1};
@@ -147,15 +166,18 @@ void Machine::call(const ir::Function& f, std::span<const SimArg> args) {
 
 }  // namespace sim
 
-void simulate(const ir::Module& module, const std::string& function, std::span<const SimArg> args, const SimOptions& options) {
+void simulate(const ir::Module& module, const std::string& function, std::span<const SimArg> args,
+              const SimOptions& options) {
   ir::Module whole = module;
   const ir::Function* f = whole.find(function);
   if (!f) {
     std::string names;
     for (const ir::Function& g : module.functions) names += (names.empty() ? "" : ", ") + g.name;
-    throw Error(ErrorCode::usage, "the module '" + module.name + "' has no function '" + function + "'; it has " + names);
+    throw Error(ErrorCode::usage, "the module '" + module.name + "' has no function '" + function +
+                                      "'; it has " + names);
   }
-  HIDET_REQUIRE(f->kind != ir::FuncKind::cuda_internal, ErrorCode::usage, f->loc.text(), "the cuda_internal function '", function, "' has no caller on the host");
+  HIDET_REQUIRE(f->kind != ir::FuncKind::cuda_internal, ErrorCode::usage, f->loc.text(),
+                "the cuda_internal function '", function, "' has no caller on the host");
   std::string entry = function;
   if (f->kind == ir::FuncKind::cuda_kernel) {
     // A kernel by itself: through a function that launches it.
@@ -165,7 +187,8 @@ void simulate(const ir::Module& module, const std::string& function, std::span<c
     launch.loc = f->loc;
     launch.params = f->params;
     std::vector<ir::Expr> values(f->params.begin(), f->params.end());
-    launch.body = ir::make_stmt<ir::Evaluate>(f->loc, ir::make_call(function, std::move(values), ir::Type(), f->loc));
+    launch.body = ir::make_stmt<ir::Evaluate>(
+        f->loc, ir::make_call(function, std::move(values), ir::Type(), f->loc));
     whole.functions.push_back(std::move(launch));
   }
   ir::with_large_stack([&] {

@@ -4,9 +4,9 @@
 #include <hidet/backends/cpu.h>
 #include <hidet/backends/cuda.h>
 #include <hidet/codegen/codegen.h>
-#include <hidet/ir/passes.h>
 #include <hidet/graph/build.h>
 #include <hidet/graph/flow_graph.h>
+#include <hidet/ir/passes.h>
 #include <hidet/runtime/error.h>
 
 #include <algorithm>
@@ -48,14 +48,16 @@ Parts split(const FlowGraph& g) {
 class Keys {
  public:
   Keys(const FlowGraph& g) {
-    for (size_t i = 0; i < g.weights().size(); i++) keys_[g.weights()[i].id()] = "w" + std::to_string(i);
+    for (size_t i = 0; i < g.weights().size(); i++)
+      keys_[g.weights()[i].id()] = "w" + std::to_string(i);
     for (const FlowGraph::Node& n : g.nodes())
       for (size_t i = 0; i < n.outputs.size(); i++) makers_[n.outputs[i].id()] = {&n, i};
   }
   std::string of(const Tensor& t) {
     if (auto it = keys_.find(t.id()); it != keys_.end()) return it->second;
     const auto& [n, index] = makers_.at(t.id());
-    std::string key = n->op->def->name + "." + std::to_string(index) + "(" + n->op->attrs.to_string();
+    std::string key =
+        n->op->def->name + "." + std::to_string(index) + "(" + n->op->attrs.to_string();
     for (const Tensor& in : n->op->inputs) key += "; " + of(in);
     return keys_[t.id()] = key + ")";
   }
@@ -97,7 +99,8 @@ std::map<std::string, std::string> symbol_names(const std::vector<std::string>& 
 }
 
 /// The body shared by init and launch: slot offsets, then one call a step.
-std::string steps_text(const Plan& plan, const KernelStore& kernels, const std::map<std::string, std::string>& names) {
+std::string steps_text(const Plan& plan, const KernelStore& kernels,
+                       const std::map<std::string, std::string>& names) {
   std::string out = "  char* base = workspace;\n  (void)base;\n";
   std::string previous = "0";
   for (size_t k = 0; k < plan.slots.size(); k++) {
@@ -117,14 +120,17 @@ std::string steps_text(const Plan& plan, const KernelStore& kernels, const std::
   return out + "  return 0;\n}\n";
 }
 
-std::string symbol_loads(const std::map<std::string, std::string>& names, const std::vector<std::string>& symbols) {
+std::string symbol_loads(const std::map<std::string, std::string>& names,
+                         const std::vector<std::string>& symbols) {
   std::string out;
   for (size_t i = 0; i < symbols.size(); i++)
-    out += "  const int64_t " + names.at(symbols[i]) + " = symbols[" + std::to_string(i) + "];\n  (void)" + names.at(symbols[i]) + ";\n";
+    out += "  const int64_t " + names.at(symbols[i]) + " = symbols[" + std::to_string(i) +
+           "];\n  (void)" + names.at(symbols[i]) + ";\n";
   return out + "  (void)symbols;\n";
 }
 
-constexpr const char kFormulaHelpers[] = R"(static inline int64_t hidet_floordiv(int64_t a, int64_t b) { return b == 0 ? 0 : a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+constexpr const char kFormulaHelpers[] =
+    R"(static inline int64_t hidet_floordiv(int64_t a, int64_t b) { return b == 0 ? 0 : a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 static inline int64_t hidet_floormod(int64_t a, int64_t b) { int64_t r = b == 0 ? 0 : a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
 static inline int64_t hidet_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t hidet_most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -132,8 +138,9 @@ static inline int64_t hidet_broadcast(int64_t a, int64_t b) { return a == 1 ? b 
 )";
 
 /// The program's main unit: prototypes of the kernels, and the graph's functions as abi.h says.
-std::string main_unit(const Plan& init, const KernelStore& init_kernels, const Plan& run, const KernelStore& run_kernels,
-                      const std::vector<std::string>& symbols, const std::vector<Tensor>& outputs) {
+std::string main_unit(const Plan& init, const KernelStore& init_kernels, const Plan& run,
+                      const KernelStore& run_kernels, const std::vector<std::string>& symbols,
+                      const std::vector<Tensor>& outputs) {
   const auto names = symbol_names(symbols);
   std::string out = codegen::abi_declarations() + codegen::table_definition() + kFormulaHelpers;
   std::vector<const PlanKernel*> all;
@@ -143,33 +150,46 @@ std::string main_unit(const Plan& init, const KernelStore& init_kernels, const P
   for (const PlanKernel* kernel : all) {
     const PlanKernel& k = *kernel;
     std::string params = "hidet_ctx*";
-    const size_t pointers = k.data.inputs.size() + k.data.outputs.size() + (k.workspace.is_const(0) ? 0 : 1);
+    const size_t pointers =
+        k.data.inputs.size() + k.data.outputs.size() + (k.workspace.is_const(0) ? 0 : 1);
     for (size_t i = 0; i < pointers; i++) params += ", void*";
     for (size_t i = 0; i < k.symbols.size(); i++) params += ", int64_t";
     out += "int32_t " + k.function + "(" + params + ");\n";
   }
-  out += "HIDET_EXPORT int32_t hidet_graph_init(hidet_ctx* ctx, void* const* sources, void* const* outputs, void* workspace) {\n"
-         "  int32_t status = 0;\n  (void)ctx, (void)sources, (void)outputs, (void)status;\n" + steps_text(init, init_kernels, {});
-  out += "HIDET_EXPORT int32_t hidet_graph_launch(hidet_ctx* ctx, const int64_t* symbols, void* const* inputs, void* const* outputs, "
-         "void* const* weights, void* workspace) {\n  int32_t status = 0;\n  (void)ctx, (void)inputs, (void)outputs, (void)weights, (void)status;\n" +
-         symbol_loads(names, symbols) + steps_text(run, run_kernels, names);
-  out += "HIDET_EXPORT int64_t hidet_graph_workspace(const int64_t* symbols, int32_t init) {\n" + symbol_loads(names, symbols) +
-         "  return init ? " + c_formula(init.workspace(), {}) + " : " + c_formula(run.workspace(), names) + ";\n}\n";
-  out += "HIDET_EXPORT void hidet_graph_output_shapes(const int64_t* symbols, int64_t* dims) {\n" + symbol_loads(names, symbols) + "  (void)dims;\n";
+  out +=
+      "HIDET_EXPORT int32_t hidet_graph_init(hidet_ctx* ctx, void* const* sources, void* const* "
+      "outputs, void* workspace) {\n"
+      "  int32_t status = 0;\n  (void)ctx, (void)sources, (void)outputs, (void)status;\n" +
+      steps_text(init, init_kernels, {});
+  out +=
+      "HIDET_EXPORT int32_t hidet_graph_launch(hidet_ctx* ctx, const int64_t* symbols, void* "
+      "const* inputs, void* const* outputs, "
+      "void* const* weights, void* workspace) {\n  int32_t status = 0;\n  (void)ctx, (void)inputs, "
+      "(void)outputs, (void)weights, (void)status;\n" +
+      symbol_loads(names, symbols) + steps_text(run, run_kernels, names);
+  out += "HIDET_EXPORT int64_t hidet_graph_workspace(const int64_t* symbols, int32_t init) {\n" +
+         symbol_loads(names, symbols) + "  return init ? " + c_formula(init.workspace(), {}) +
+         " : " + c_formula(run.workspace(), names) + ";\n}\n";
+  out += "HIDET_EXPORT void hidet_graph_output_shapes(const int64_t* symbols, int64_t* dims) {\n" +
+         symbol_loads(names, symbols) + "  (void)dims;\n";
   int at = 0;
   for (const Tensor& t : outputs)
-    for (const DimExpr& d : t.shape_expr()) out += "  dims[" + std::to_string(at++) + "] = " + c_formula(d, names) + ";\n";
+    for (const DimExpr& d : t.shape_expr())
+      out += "  dims[" + std::to_string(at++) + "] = " + c_formula(d, names) + ";\n";
   return out + "}\n";
 }
 
 /// The run plan as data.
-Execution execution_of(const Plan& plan, const FlowGraph& g, const KernelStore& kernels, size_t stored) {
+Execution execution_of(const Plan& plan, const FlowGraph& g, const KernelStore& kernels,
+                       size_t stored) {
   Execution e;
   std::vector<int> weight_ids(stored, -1);
   for (size_t v = 0; v < plan.values.size(); v++) {
     const PlanValue& value = plan.values[v];
-    e.tensors.push_back({value.tensor.dtype(), value.tensor.shape_expr(), value.tensor.device(), value.alias});
-    if (value.place.kind == Place::Kind::weight) weight_ids[value.place.index] = static_cast<int>(v);
+    e.tensors.push_back(
+        {value.tensor.dtype(), value.tensor.shape_expr(), value.tensor.device(), value.alias});
+    if (value.place.kind == Place::Kind::weight)
+      weight_ids[value.place.index] = static_cast<int>(v);
   }
   for (const Tensor& t : g.input_tensors()) e.inputs_index.push_back(plan.ids.at(t.id()));
   e.weights_index = weight_ids;
@@ -182,20 +202,23 @@ Execution execution_of(const Plan& plan, const FlowGraph& g, const KernelStore& 
     i.inputs = step.inputs;
     i.outputs = step.outputs;
     i.name = step.name;
-    for (const std::string& symbol : kernels.kernels()[step.kernel].symbols) i.symbols.emplace_back(symbol);
+    for (const std::string& symbol : kernels.kernels()[step.kernel].symbols)
+      i.symbols.emplace_back(symbol);
     e.instructions.push_back(std::move(i));
     for (int v : step.inputs) last[plan.root(v)] = static_cast<int>(s);
     for (int v : step.outputs) last[plan.root(v)] = static_cast<int>(s);
   }
   for (size_t v = 0; v < plan.values.size(); v++)
-    if (last[v] >= 0 && plan.values[v].place.kind == Place::Kind::workspace) e.instructions[last[v]].free.push_back(static_cast<int>(v));
+    if (last[v] >= 0 && plan.values[v].place.kind == Place::Kind::workspace)
+      e.instructions[last[v]].free.push_back(static_cast<int>(v));
   return e;
 }
 
 /// Builds the program of one target into `model`.
 class ProgramBuilder {
  public:
-  ProgramBuilder(const FlowGraph& g, const BuildModelOptions& options, ModelData& model, BuildReport* report)
+  ProgramBuilder(const FlowGraph& g, const BuildModelOptions& options, ModelData& model,
+                 BuildReport* report)
       : g_(g), options_(options), model_(model), report_(report), keys_(g) {}
 
   void build(const std::string& target) {
@@ -233,9 +256,12 @@ class ProgramBuilder {
   Plan run_plan(const Parts& parts, const std::vector<Tensor>& used, KernelStore& kernels) {
     PlanRequest run;
     run.nodes = parts.run;
-    for (size_t i = 0; i < g_.input_tensors().size(); i++) run.given.push_back({g_.input_tensors()[i], {Place::Kind::input, static_cast<int>(i)}});
-    for (size_t i = 0; i < used.size(); i++) run.given.push_back({used[i], {Place::Kind::weight, static_cast<int>(i)}});
-    for (size_t i = 0; i < g_.output_tensors().size(); i++) run.results.push_back({g_.output_tensors()[i], {Place::Kind::output, static_cast<int>(i)}});
+    for (size_t i = 0; i < g_.input_tensors().size(); i++)
+      run.given.push_back({g_.input_tensors()[i], {Place::Kind::input, static_cast<int>(i)}});
+    for (size_t i = 0; i < used.size(); i++)
+      run.given.push_back({used[i], {Place::Kind::weight, static_cast<int>(i)}});
+    for (size_t i = 0; i < g_.output_tensors().size(); i++)
+      run.results.push_back({g_.output_tensors()[i], {Place::Kind::output, static_cast<int>(i)}});
     Plan plan = make_plan(run, kernels);
     model_.share_map = run.share;
     return plan;
@@ -243,13 +269,16 @@ class ProgramBuilder {
   Plan init_plan(const Parts& parts, const std::vector<Tensor>& used, KernelStore& kernels) const {
     PlanRequest init;
     init.nodes = needed(parts.init, used);
-    for (size_t i = 0; i < g_.weights().size(); i++) init.given.push_back({g_.weights()[i], {Place::Kind::source, static_cast<int>(i)}});
+    for (size_t i = 0; i < g_.weights().size(); i++)
+      init.given.push_back({g_.weights()[i], {Place::Kind::source, static_cast<int>(i)}});
     for (size_t i = 0; i < used.size(); i++)
-      if (used[i].is_symbolic()) init.results.push_back({used[i], {Place::Kind::output, static_cast<int>(i)}});
+      if (used[i].is_symbolic())
+        init.results.push_back({used[i], {Place::Kind::output, static_cast<int>(i)}});
     return make_plan(init, kernels);
   }
 
-  void compile_host(ProgramData& p, const std::string& target, const Plan& init, const KernelStore& init_kernels, const Plan& run,
+  void compile_host(ProgramData& p, const std::string& target, const Plan& init,
+                    const KernelStore& init_kernels, const Plan& run,
                     const KernelStore& run_kernels, const std::vector<std::string>& symbols) {
     std::vector<backends::Unit> units;
     const auto add = [&](const KernelStore& store) {
@@ -261,7 +290,8 @@ class ProgramBuilder {
     };
     add(run_kernels);
     if (&init_kernels != &run_kernels) add(init_kernels);
-    units.push_back({"program", main_unit(init, init_kernels, run, run_kernels, symbols, g_.output_tensors())});
+    units.push_back(
+        {"program", main_unit(init, init_kernels, run, run_kernels, symbols, g_.output_tensors())});
     backends::CpuOptions o;
     o.target = target;
     o.fast_math = options_.fast_math;
@@ -331,7 +361,9 @@ class ProgramBuilder {
     NodeList out;
     for (size_t i = nodes.size(); i-- > 0;) {
       const FlowGraph::Node* n = nodes[i];
-      if (std::none_of(n->outputs.begin(), n->outputs.end(), [&](const Tensor& t) { return wanted.count(t.id()) != 0; })) continue;
+      if (std::none_of(n->outputs.begin(), n->outputs.end(),
+                       [&](const Tensor& t) { return wanted.count(t.id()) != 0; }))
+        continue;
       for (const Tensor& t : n->op->inputs) wanted.insert(t.id());
       out.insert(out.begin(), n);
     }
@@ -355,7 +387,8 @@ std::string hash_text(const std::string& text) {
 
 }  // namespace
 
-ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options, BuildReport* report) {
+ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options,
+                           BuildReport* report) {
   ModelData m;
   m.name = options.name;
   m.inputs = g.inputs();
@@ -370,7 +403,8 @@ ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options,
   std::vector<std::string> targets = options.targets;
   bool on_cuda = false;
   for (const TensorSignature& in : m.inputs) on_cuda = on_cuda || in.device.is_cuda();
-  if (targets.empty()) targets = on_cuda ? backends::default_cuda_targets() : std::vector<std::string>{"native"};
+  if (targets.empty())
+    targets = on_cuda ? backends::default_cuda_targets() : std::vector<std::string>{"native"};
   for (const std::string& t : targets) ProgramBuilder(g, options, m, report).build(t);
   return m;
 }

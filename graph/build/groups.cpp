@@ -23,10 +23,15 @@ constexpr int64_t kMostNodes = 300;
 bool has_reduction(const Task& t) {
   bool found = false;
   for (const Compute& c : t.computes)
-    visit_all(c.value, [&](const Node& n) { found = found || n.kind == Kind::Reduce || n.kind == Kind::ArgReduce; });
+    visit_all(c.value, [&](const Node& n) {
+      found = found || n.kind == Kind::Reduce || n.kind == Kind::ArgReduce;
+    });
   return found;
 }
-bool is_injective(const Task& t) { return !t.opaque && t.computes.size() == 1 && t.outputs.size() == 1 && !has_reduction(t) && t.share_map.empty(); }
+bool is_injective(const Task& t) {
+  return !t.opaque && t.computes.size() == 1 && t.outputs.size() == 1 && !has_reduction(t) &&
+         t.share_map.empty();
+}
 
 /// Nodes of the expression as text writes it: shared parts count each time. Capped.
 int64_t tree_size(const Expr& e) {
@@ -35,7 +40,9 @@ int64_t tree_size(const Expr& e) {
   const std::function<int64_t(const Expr&)> size = [&](const Expr& at) -> int64_t {
     if (auto it = sizes.find(at.get()); it != sizes.end()) return it->second;
     int64_t total = 1;
-    for_each_child(*at, [&](const Expr& child) { total = std::min(kCap, total + size(child)); }, [](const Stmt&) {});
+    for_each_child(
+        *at, [&](const Expr& child) { total = std::min(kCap, total + size(child)); },
+        [](const Stmt&) {});
     return sizes[at.get()] = total;
   };
   return size(e);
@@ -51,7 +58,9 @@ bool is_cheap(const Expr& e) {
   return !math && tree_size(e) < 60;
 }
 
-bool is_view_op(const std::string& name) { return name == "reshape" || name == "squeeze" || name == "unsqueeze" || name == "flatten"; }
+bool is_view_op(const std::string& name) {
+  return name == "reshape" || name == "squeeze" || name == "unsqueeze" || name == "flatten";
+}
 
 /// A group while it grows.
 struct Draft {
@@ -68,7 +77,8 @@ struct Draft {
 
 class Fuser {
  public:
-  Fuser(const std::vector<const FlowGraph::Node*>& nodes, const std::vector<Tensor>& outputs) : nodes_(nodes) {
+  Fuser(const std::vector<const FlowGraph::Node*>& nodes, const std::vector<Tensor>& outputs)
+      : nodes_(nodes) {
     for (const Tensor& t : outputs) uses_[t.id()] += 2;  // an output is kept
     for (const FlowGraph::Node* n : nodes)
       for (const Tensor& t : n->op->inputs) uses_[t.id()]++;
@@ -128,7 +138,9 @@ class Fuser {
   // --- epilogues
 
   bool accepts_epilogue(const Draft& g) const {
-    if (g.dead || g.injective || g.anchor.opaque || g.outputs.size() != 1 || g.anchor.outputs.size() != 1) return false;
+    if (g.dead || g.injective || g.anchor.opaque || g.outputs.size() != 1 ||
+        g.anchor.outputs.size() != 1)
+      return false;
     return !g.schedule || g.schedule->epilogue;
   }
 
@@ -144,15 +156,20 @@ class Fuser {
       // Index arithmetic of several moves in a row would be written out again and again.
       const auto moves = [](const Task& t, size_t from) {
         const auto& indices = t.inverse_maps[from]->indices;
-        return std::any_of(indices.begin(), indices.end(), [](const Expr& e) { return tree_size(e) > 1; });
+        return std::any_of(indices.begin(), indices.end(),
+                           [](const Expr& e) { return tree_size(e) > 1; });
       };
-      const bool moved = std::any_of(g.epilogue.begin(), g.epilogue.end(), [&](const EpilogueStep& s) { return moves(s.task, static_cast<size_t>(s.from)); });
+      const bool moved = std::any_of(
+          g.epilogue.begin(), g.epilogue.end(),
+          [&](const EpilogueStep& s) { return moves(s.task, static_cast<size_t>(s.from)); });
       // In a template's unrolled tiles even one is too much.
       if ((moved || g.schedule) && moves(d.anchor, k)) continue;
       EpilogueStep step{d.anchor, static_cast<int>(k)};
       // Small values that only this operator reads are computed in place.
       for (size_t j = 0; j < n.op->inputs.size(); j++)
-        if (j != k) step.task.computes[0].value = fold_input(step.task.computes[0].value, n.op->inputs[j], n.outputs[0], g);
+        if (j != k)
+          step.task.computes[0].value =
+              fold_input(step.task.computes[0].value, n.op->inputs[j], n.outputs[0], g);
       g.epilogue.push_back(std::move(step));
       g.members.push_back(&n);
       g.outputs = n.outputs;
@@ -182,10 +199,12 @@ class Fuser {
     Draft& p = drafts_[at];
     if (!foldable(p, t) || uses_.at(t.id()) != 1) return value;
     const Compute c = whole_value(p);
-    if (!is_cheap(c.value) && !(product(t.shape_expr()) == product(into.shape_expr()))) return value;
+    if (!is_cheap(c.value) && !(product(t.shape_expr()) == product(into.shape_expr())))
+      return value;
     if (tree_size(c.value) + tree_size(value) > kMostNodes) return value;
     absorb(g, p, at);
-    return replace_reads(value, variable(t), [&](const std::vector<Expr>& indices) { return at_indices(c, indices); });
+    return replace_reads(value, variable(t),
+                         [&](const std::vector<Expr>& indices) { return at_indices(c, indices); });
   }
   static Expr at_indices(const Compute& c, const std::vector<Expr>& indices) {
     std::vector<Value> at;
@@ -193,14 +212,17 @@ class Fuser {
     return value_at(c, at).expr();
   }
   static bool foldable(const Draft& p, const Tensor& t) {
-    return !p.dead && p.injective && p.epilogue.empty() && p.outputs.size() == 1 && p.outputs[0].same_as(t);
+    return !p.dead && p.injective && p.epilogue.empty() && p.outputs.size() == 1 &&
+           p.outputs[0].same_as(t);
   }
   /// An injective group as one compute of external values.
   static Compute whole_value(const Draft& p) {
     Compute c = p.anchor.computes[0];
     for (size_t k = 0; k < p.prologues.size(); k++)
       if (p.prologues[k])
-        c.value = replace_reads(c.value, p.anchor.inputs[k], [&](const std::vector<Expr>& i) { return at_indices(*p.prologues[k], i); });
+        c.value = replace_reads(c.value, p.anchor.inputs[k], [&](const std::vector<Expr>& i) {
+          return at_indices(*p.prologues[k], i);
+        });
     return c;
   }
   void absorb(Draft& g, Draft& p, int at) {
@@ -222,7 +244,9 @@ class Fuser {
       const Tensor t = d.anchor_inputs[k];
       const int at = producer(t);
       if (at < 0 || !accepts_prologue(d, k) || !foldable(drafts_[at], t)) continue;
-      const int reads_here = static_cast<int>(std::count_if(d.anchor_inputs.begin(), d.anchor_inputs.end(), [&](const Tensor& x) { return x.same_as(t); }));
+      const int reads_here =
+          static_cast<int>(std::count_if(d.anchor_inputs.begin(), d.anchor_inputs.end(),
+                                         [&](const Tensor& x) { return x.same_as(t); }));
       if (uses_.at(t.id()) != reads_here) continue;
       const Compute c = whole_value(drafts_[at]);
       const bool same_size = product(t.shape_expr()) == product(d.outputs[0].shape_expr());
@@ -230,7 +254,9 @@ class Fuser {
       if (drafts_[at].is_view && !d.injective) continue;  // a view costs nothing
       int64_t total = tree_size(c.value);
       for (const Compute& mine : d.anchor.computes) total += tree_size(mine.value);
-      if (total > kMostNodes || external_inputs(d).size() + external_inputs(drafts_[at]).size() > kMostParameters) continue;
+      if (total > kMostNodes ||
+          external_inputs(d).size() + external_inputs(drafts_[at]).size() > kMostParameters)
+        continue;
       for (size_t j = k; j < d.anchor.inputs.size(); j++)
         if (d.anchor_inputs[j].same_as(t)) d.prologues[j] = c;
       absorb(d, drafts_[at], at);
@@ -296,7 +322,8 @@ class Fuser {
   }
   static std::string name_of(const Group& g) {
     std::string name;
-    for (size_t i = 0; i < g.members.size() && name.size() < 60; i++) name += (i ? "_" : "") + g.members[i]->op->def->name;
+    for (size_t i = 0; i < g.members.size() && name.size() < 60; i++)
+      name += (i ? "_" : "") + g.members[i]->op->def->name;
     return name;
   }
   /// Topological order, stable.
@@ -320,7 +347,8 @@ class Fuser {
         bool ready = true;
         for (const Tensor& t : groups[at].inputs)
           if (auto it = maker.find(t.id()); it != maker.end() && state[it->second] != 2) {
-            HIDET_CHECK(!expanded || state[it->second] != 1, "a cycle between fused groups at ", groups[at].fused.name);
+            HIDET_CHECK(!expanded || state[it->second] != 1, "a cycle between fused groups at ",
+                        groups[at].fused.name);
             stack.push_back(it->second);
             ready = false;
           }
@@ -344,7 +372,8 @@ class Fuser {
 
 }  // namespace
 
-std::vector<Group> fuse(const std::vector<const FlowGraph::Node*>& nodes, const std::vector<Tensor>& outputs) {
+std::vector<Group> fuse(const std::vector<const FlowGraph::Node*>& nodes,
+                        const std::vector<Tensor>& outputs) {
   return Fuser(nodes, outputs).run();
 }
 

@@ -16,10 +16,11 @@ struct Group {
   FusedTask fused;
   std::vector<Tensor> inputs;   ///< values of fused.inputs
   std::vector<Tensor> outputs;  ///< values of fused.outputs
-  bool is_view = false;         ///< only changes the shape: no kernel, the output is the input's memory
+  bool is_view = false;  ///< only changes the shape: no kernel, the output is the input's memory
 };
 
 /// Groups in an order in which they can run. `is_output`: values that must exist after the run.
-std::vector<Group> fuse(const std::vector<const FlowGraph::Node*>& nodes, const std::vector<Tensor>& outputs);
+std::vector<Group> fuse(const std::vector<const FlowGraph::Node*>& nodes,
+                        const std::vector<Tensor>& outputs);
 
 }  // namespace hidet::graph

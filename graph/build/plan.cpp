@@ -16,8 +16,12 @@ using namespace ir;
 namespace {
 
 DimExpr aligned(const DimExpr& bytes) { return ceildiv(bytes, 64) * 64; }
-DimExpr bytes_of(const Tensor& t) { return product(t.shape_expr()) * static_cast<int64_t>(t.dtype().bytes()); }
-DimExpr bytes_of(const VarRef& v) { return product(to_dims(shape_of(v))) * static_cast<int64_t>(dtype_of(v).bytes()); }
+DimExpr bytes_of(const Tensor& t) {
+  return product(t.shape_expr()) * static_cast<int64_t>(t.dtype().bytes());
+}
+DimExpr bytes_of(const VarRef& v) {
+  return product(to_dims(shape_of(v))) * static_cast<int64_t>(dtype_of(v).bytes());
+}
 
 std::string hex_hash(const std::string& text) {
   uint64_t h = 14695981039346656037ull;
@@ -35,7 +39,8 @@ Module with_workspace(Module m, const FusedTask& f, DimExpr* bytes) {
   std::vector<Stmt> body;
   for (const VarRef& t : f.temporaries) {
     const Expr at = make_binary(BinaryOp::add, workspace, to_expr(*bytes));
-    body.push_back(make_stmt<DeclTensor>({}, t, make_pointer_cast(at, Type::pointer(Type(dtype_of(t))))));
+    body.push_back(
+        make_stmt<DeclTensor>({}, t, make_pointer_cast(at, Type::pointer(Type(dtype_of(t))))));
     *bytes = *bytes + aligned(bytes_of(t));
   }
   body.push_back(launch.body);
@@ -55,7 +60,8 @@ Module schedule(const Group& g, const CpuTargetInfo& target, bool cuda) {
 std::vector<TensorSignature> signatures(const std::vector<Tensor>& tensors, const char* prefix) {
   std::vector<TensorSignature> out;
   for (size_t i = 0; i < tensors.size(); i++)
-    out.push_back({prefix + std::to_string(i), tensors[i].dtype(), tensors[i].shape_expr(), tensors[i].device()});
+    out.push_back({prefix + std::to_string(i), tensors[i].dtype(), tensors[i].shape_expr(),
+                   tensors[i].device()});
   return out;
 }
 
@@ -76,7 +82,8 @@ void rename(Module& m, const std::string& launch, const std::string& name) {
         [&](Rewriter& self, const Launch& l) -> Stmt {
           const Stmt s = self.children(l);
           const Launch& n = *as<Launch>(s);
-          return make_stmt<Launch>(n.loc, names.at(n.callee), n.grid, n.block, n.cluster, n.shared_bytes, n.args);
+          return make_stmt<Launch>(n.loc, names.at(n.callee), n.grid, n.block, n.cluster,
+                                   n.shared_bytes, n.args);
         });
   }
 }
@@ -90,12 +97,14 @@ int KernelStore::add(const Group& g) {
   const size_t base = g.inputs.size() + g.outputs.size() + (g.fused.temporaries.empty() ? 0 : 1);
   k.module = run_passes(k.recorded, lowering(cuda_ ? Target::cuda : Target::cpu));
   const Function* launch = k.module.find("launch");
-  HIDET_REQUIRE(launch && launch->kind == FuncKind::public_, ErrorCode::usage, "", "the operator '", g.fused.name,
-                "' has no public function 'launch'");
-  HIDET_REQUIRE(launch->params.size() >= base, ErrorCode::usage, launch->loc.text(), "the function 'launch' of the operator '",
-                g.fused.name, "' takes ", launch->params.size(), " arguments; it needs one pointer for each of ", g.inputs.size(),
-                " inputs and ", g.outputs.size(), " outputs");
-  for (size_t i = base; i < launch->params.size(); i++) k.symbols.push_back(launch->params[i]->name);
+  HIDET_REQUIRE(launch && launch->kind == FuncKind::public_, ErrorCode::usage, "", "the operator '",
+                g.fused.name, "' has no public function 'launch'");
+  HIDET_REQUIRE(launch->params.size() >= base, ErrorCode::usage, launch->loc.text(),
+                "the function 'launch' of the operator '", g.fused.name, "' takes ",
+                launch->params.size(), " arguments; it needs one pointer for each of ",
+                g.inputs.size(), " inputs and ", g.outputs.size(), " outputs");
+  for (size_t i = base; i < launch->params.size(); i++)
+    k.symbols.push_back(launch->params[i]->name);
   k.module.name = "";
   const std::string text = print(k.module);
   auto [it, fresh] = by_text_.emplace(text, static_cast<int>(kernels_.size()));
@@ -180,8 +189,11 @@ class Planner {
     const Tensor& source = g.inputs.at(static_cast<size_t>(in));
     const int id = s.inputs[static_cast<size_t>(in)];
     const Place::Kind kind = plan_.values[plan_.root(id)].place.kind;
-    const bool user_input = kind == Place::Kind::input && kept_.count(g.outputs[static_cast<size_t>(out)].id()) && uses_[source.id()] == 1;
-    const bool dies = kind == Place::Kind::none && uses_[source.id()] == 1 && !kept_.count(source.id());
+    const bool user_input = kind == Place::Kind::input &&
+                            kept_.count(g.outputs[static_cast<size_t>(out)].id()) &&
+                            uses_[source.id()] == 1;
+    const bool dies =
+        kind == Place::Kind::none && uses_[source.id()] == 1 && !kept_.count(source.id());
     if (user_input || dies) {
       plan_.values[s.outputs[static_cast<size_t>(out)]].alias = id;
       return;
@@ -198,13 +210,15 @@ class Planner {
     g.fused.name = "copy";
     g.fused.anchor.name = "copy";
     g.fused.anchor.inputs = {x};
-    const VarRef y = add_compute(g.fused.anchor, "y", {t.dtype(), t.shape_expr()}, [&](const std::vector<Value>& at) { return element(x, at); });
+    const VarRef y = add_compute(g.fused.anchor, "y", {t.dtype(), t.shape_expr()},
+                                 [&](const std::vector<Value>& at) { return element(x, at); });
     g.fused.anchor.outputs = {y};
     g.fused.inputs = {x};
     g.fused.outputs = {y};
     g.fused.output = y;
     g.fused.prologues.resize(1);
-    const Tensor result = Tensor::make_symbolic(t.dtype(), t.shape_expr(), t.device(), nullptr, 0, "copy");
+    const Tensor result =
+        Tensor::make_symbolic(t.dtype(), t.shape_expr(), t.device(), nullptr, 0, "copy");
     g.inputs = {t};
     g.outputs = {result};
     PlanStep s;
@@ -224,7 +238,8 @@ class Planner {
       const int id = value(t);
       PlanValue& root = plan_.values[plan_.root(id)];
       if (root.place.kind == Place::Kind::none) root.place = place;
-      else if (root.place.kind == Place::Kind::input && plan_.root(id) != id) request_.share[static_cast<int>(i)] = root.place.index;
+      else if (root.place.kind == Place::Kind::input && plan_.root(id) != id)
+        request_.share[static_cast<int>(i)] = root.place.index;
     }
   }
 
@@ -242,10 +257,12 @@ class Planner {
         const int r = plan_.root(v);
         PlanValue& p = plan_.values[r];
         if (p.place.kind != Place::Kind::none) continue;
-        p.place = {Place::Kind::workspace, take(free_at, aligned(bytes_of(p.tensor)), static_cast<int>(s), last[r])};
+        p.place = {Place::Kind::workspace,
+                   take(free_at, aligned(bytes_of(p.tensor)), static_cast<int>(s), last[r])};
       }
       const DimExpr& temporary = kernels_.kernels()[step.kernel].workspace;
-      if (!temporary.is_const(0)) step.workspace_slot = take(free_at, temporary, static_cast<int>(s), static_cast<int>(s));
+      if (!temporary.is_const(0))
+        step.workspace_slot = take(free_at, temporary, static_cast<int>(s), static_cast<int>(s));
     }
   }
   /// A slot that is free from step `now` on: the one whose size fits best, else a new one.
@@ -287,14 +304,20 @@ class Planner {
 
 }  // namespace
 
-Plan make_plan(PlanRequest& request, KernelStore& kernels) { return Planner(request, kernels).run(); }
+Plan make_plan(PlanRequest& request, KernelStore& kernels) {
+  return Planner(request, kernels).run();
+}
 
 std::string c_formula(const DimExpr& dim, const std::map<std::string, std::string>& names) {
   if (dim.is_const()) return std::to_string(dim.value()) + "ll";
   if (dim.is_symbol()) return names.at(dim.name());
   static const std::map<DimKind, std::pair<const char*, bool>> table = {
-      {DimKind::add, {" + ", true}}, {DimKind::mul, {" * ", true}}, {DimKind::floordiv, {"hidet_floordiv", false}},
-      {DimKind::mod, {"hidet_floormod", false}}, {DimKind::min, {"hidet_least", false}}, {DimKind::max, {"hidet_most", false}},
+      {DimKind::add, {" + ", true}},
+      {DimKind::mul, {" * ", true}},
+      {DimKind::floordiv, {"hidet_floordiv", false}},
+      {DimKind::mod, {"hidet_floormod", false}},
+      {DimKind::min, {"hidet_least", false}},
+      {DimKind::max, {"hidet_most", false}},
       {DimKind::broadcast, {"hidet_broadcast", false}}};
   const auto& [text, infix] = table.at(dim.kind());
   std::string out;

@@ -31,15 +31,15 @@ struct PlanStep {
 
 /// One distinct kernel.
 struct PlanKernel {
-  std::string function;              ///< name in the text
-  std::string text;                  ///< C unit
-  std::string cuda_text;             ///< device code; empty for a CPU kernel
+  std::string function;   ///< name in the text
+  std::string text;       ///< C unit
+  std::string cuda_text;  ///< device code; empty for a CPU kernel
   std::vector<std::string> cuda_kernels;
   std::vector<std::string> symbols;  ///< i64 parameters
   DimExpr workspace = 0;
   KernelData data;
-  ir::Module module;                 ///< lowered (host part)
-  ir::Module recorded;               ///< as scheduled
+  ir::Module module;    ///< lowered (host part)
+  ir::Module recorded;  ///< as scheduled
 };
 
 /// A program: steps in order, slots of workspace.
@@ -56,7 +56,8 @@ struct Plan {
 class KernelStore {
  public:
   /// Kernels for a CPU target, or for CUDA (with host code for that CPU target).
-  explicit KernelStore(CpuTargetInfo target, bool cuda = false) : target_(std::move(target)), cuda_(cuda) {}
+  explicit KernelStore(CpuTargetInfo target, bool cuda = false)
+      : target_(std::move(target)), cuda_(cuda) {}
   /// The kernel of a group; returns its index.
   int add(const Group& group);
   const std::vector<PlanKernel>& kernels() const { return kernels_; }
@@ -72,9 +73,10 @@ class KernelStore {
 /// What a plan starts from and must leave.
 struct PlanRequest {
   std::vector<const FlowGraph::Node*> nodes;
-  std::vector<std::pair<Tensor, Place>> given;    ///< inputs and weights
-  std::vector<std::pair<Tensor, Place>> results;  ///< outputs (or stored weights of an init program)
-  std::map<int, int> share = {};                  ///< filled: result -> input in whose memory it is
+  std::vector<std::pair<Tensor, Place>> given;  ///< inputs and weights
+  std::vector<std::pair<Tensor, Place>>
+      results;                    ///< outputs (or stored weights of an init program)
+  std::map<int, int> share = {};  ///< filled: result -> input in whose memory it is
 };
 Plan make_plan(PlanRequest& request, KernelStore& kernels);
 

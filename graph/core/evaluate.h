@@ -11,11 +11,11 @@ bool bind_symbols(const std::vector<DimExpr>& shape, const Shape& actual, Symbol
 
 /// As evaluate(); `symbols` gives values to symbols that the inputs' shapes do not bind.
 /// `in_place`: inputs whose storage an output may take where the operator declares that.
-std::vector<Tensor> evaluate_with(const Operator& op, const std::vector<Tensor>& inputs, SymbolMap symbols,
-                                  const std::vector<bool>& in_place = {});
+std::vector<Tensor> evaluate_with(const Operator& op, const std::vector<Tensor>& inputs,
+                                  SymbolMap symbols, const std::vector<bool>& in_place = {});
 
 /// Runs a task of script functions (Task::opaque) on concrete CPU tensors.
-std::vector<Tensor> run_script(const ir::Task& task, const std::vector<Tensor>& inputs, const SymbolMap& symbols,
-                               const std::vector<bool>& in_place);
+std::vector<Tensor> run_script(const ir::Task& task, const std::vector<Tensor>& inputs,
+                               const SymbolMap& symbols, const std::vector<bool>& in_place);
 
 }  // namespace hidet::graph

@@ -13,9 +13,11 @@
 namespace hidet {
 using graph::Operator;
 
-Tensor symbol(const std::vector<DimExpr>& shape, DType dtype, Device device, const std::string& name) {
+Tensor symbol(const std::vector<DimExpr>& shape, DType dtype, Device device,
+              const std::string& name) {
   for (const DimExpr& d : shape)
-    HIDET_REQUIRE(!d.is_const() || d.value() >= 0, ErrorCode::usage, "", "symbol: the size ", d, " in ", shape_text(shape));
+    HIDET_REQUIRE(!d.is_const() || d.value() >= 0, ErrorCode::usage, "", "symbol: the size ", d,
+                  " in ", shape_text(shape));
   return Tensor::make_symbolic(dtype, shape, device, nullptr, 0, name);
 }
 
@@ -99,7 +101,9 @@ class Tracer {
     }
   }
 
-  bool is_made(const Tensor& t) const { return t.is_symbolic() && t.producer() && !stops_.count(key_of(t)); }
+  bool is_made(const Tensor& t) const {
+    return t.is_symbolic() && t.producer() && !stops_.count(key_of(t));
+  }
 
   std::unordered_set<ValueKey, ValueHash> stops_;
   std::unordered_map<ValueKey, Tensor, ValueHash> handles_;
@@ -110,12 +114,15 @@ std::string quoted_list(const std::vector<Tensor>& tensors) {
   std::string out;
   for (size_t i = 0; i < tensors.size(); i++) {
     const std::string& name = tensors[i].name();
-    out += (i == 0 ? "" : ", ") + (name.empty() ? "x" + std::to_string(i) : name) + " (" + tensors[i].describe() + ")";
+    out += (i == 0 ? "" : ", ") + (name.empty() ? "x" + std::to_string(i) : name) + " (" +
+           tensors[i].describe() + ")";
   }
   return out;
 }
 
-TensorSignature signature(const Tensor& t, const std::string& name) { return {name, t.dtype(), t.shape_expr(), t.device()}; }
+TensorSignature signature(const Tensor& t, const std::string& name) {
+  return {name, t.dtype(), t.shape_expr(), t.device()};
+}
 
 /// `name`, or with a number where another tensor has it already.
 std::string unique_name(std::string name, std::set<std::string>& taken) {
@@ -145,25 +152,33 @@ FlowGraph::FlowGraph(std::vector<Tensor> inputs, std::vector<Tensor> outputs, st
   HIDET_REQUIRE(!outputs.empty(), ErrorCode::usage, "", "a graph without outputs");
   for (const Tensor& t : inputs)
     HIDET_REQUIRE(t.defined() && t.is_symbolic(), ErrorCode::usage, "", "a graph's input is ",
-                  t.defined() ? t.describe() + " with values" : "an empty tensor", "; make it with hidet::symbol");
-  for (const Tensor& t : outputs) HIDET_REQUIRE(t.defined(), ErrorCode::usage, "", "a graph's output is an empty tensor");
+                  t.defined() ? t.describe() + " with values" : "an empty tensor",
+                  "; make it with hidet::symbol");
+  for (const Tensor& t : outputs)
+    HIDET_REQUIRE(t.defined(), ErrorCode::usage, "", "a graph's output is an empty tensor");
   Tracer trace(inputs, outputs);
   trace.name_outputs();
   std::set<const void*> known;
   for (const Tensor& t : inputs)
-    HIDET_REQUIRE(known.insert(t.id()).second, ErrorCode::usage, "", "the input ", t.describe(), " is listed twice");
+    HIDET_REQUIRE(known.insert(t.id()).second, ErrorCode::usage, "", "the input ", t.describe(),
+                  " is listed twice");
   for (const Tensor& t : trace.leaves) {
-    const bool listed = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& i) { return key_of(i) == key_of(t); });
-    HIDET_REQUIRE(listed, ErrorCode::usage, "", "the outputs depend on ", t.name().empty() ? "an input" : "'" + t.name() + "'",
-                  " (", t.describe(), ") that is not in the list of inputs");
+    const bool listed = std::any_of(inputs.begin(), inputs.end(),
+                                    [&](const Tensor& i) { return key_of(i) == key_of(t); });
+    HIDET_REQUIRE(listed, ErrorCode::usage, "", "the outputs depend on ",
+                  t.name().empty() ? "an input" : "'" + t.name() + "'", " (", t.describe(),
+                  ") that is not in the list of inputs");
   }
   std::set<std::string> taken;
   for (size_t i = 0; i < inputs.size(); i++)
-    data->input_names.push_back(unique_name(inputs[i].name().empty() ? "x" + std::to_string(i) : inputs[i].name(), taken));
+    data->input_names.push_back(
+        unique_name(inputs[i].name().empty() ? "x" + std::to_string(i) : inputs[i].name(), taken));
   taken.clear();
   for (size_t i = 0; i < outputs.size(); i++)
-    data->output_names.push_back(unique_name(outputs[i].name().empty() ? "y" + std::to_string(i) : outputs[i].name(), taken));
-  for (size_t i = 0; i < trace.weights.size(); i++) data->weight_names.push_back("w" + std::to_string(i));
+    data->output_names.push_back(unique_name(
+        outputs[i].name().empty() ? "y" + std::to_string(i) : outputs[i].name(), taken));
+  for (size_t i = 0; i < trace.weights.size(); i++)
+    data->weight_names.push_back("w" + std::to_string(i));
   data->name = std::move(name);
   data->inputs = std::move(inputs);
   data->outputs = std::move(outputs);
@@ -177,13 +192,15 @@ FlowGraph::FlowGraph(std::vector<Tensor> inputs, std::vector<Tensor> outputs, st
 std::vector<TensorSignature> FlowGraph::inputs() const {
   HIDET_GRAPH_DATA();
   std::vector<TensorSignature> out;
-  for (size_t i = 0; i < data_->inputs.size(); i++) out.push_back(signature(data_->inputs[i], data_->input_names[i]));
+  for (size_t i = 0; i < data_->inputs.size(); i++)
+    out.push_back(signature(data_->inputs[i], data_->input_names[i]));
   return out;
 }
 std::vector<TensorSignature> FlowGraph::outputs() const {
   HIDET_GRAPH_DATA();
   std::vector<TensorSignature> out;
-  for (size_t i = 0; i < data_->outputs.size(); i++) out.push_back(signature(data_->outputs[i], data_->output_names[i]));
+  for (size_t i = 0; i < data_->outputs.size(); i++)
+    out.push_back(signature(data_->outputs[i], data_->output_names[i]));
   return out;
 }
 std::vector<std::string> FlowGraph::symbols() const {
@@ -222,15 +239,17 @@ const std::string& FlowGraph::name() const {
 FlowGraph FlowGraph::with_names(std::vector<std::string> inputs, std::vector<std::string> outputs,
                                 std::map<const void*, std::string> weights) const {
   HIDET_GRAPH_DATA();
-  HIDET_CHECK(inputs.size() == data_->inputs.size() && outputs.size() == data_->outputs.size(), inputs.size(), " and ",
-              outputs.size(), " names for ", data_->inputs.size(), " inputs and ", data_->outputs.size(), " outputs");
+  HIDET_CHECK(inputs.size() == data_->inputs.size() && outputs.size() == data_->outputs.size(),
+              inputs.size(), " and ", outputs.size(), " names for ", data_->inputs.size(),
+              " inputs and ", data_->outputs.size(), " outputs");
   auto data = std::make_shared<Data>(*data_);
   data->input_names = std::move(inputs);
   data->output_names = std::move(outputs);
   std::set<std::string> taken;
   for (size_t i = 0; i < data->weights.size(); i++) {
     auto it = weights.find(data->weights[i].id());
-    data->weight_names[i] = unique_name(it != weights.end() ? it->second : data->weight_names[i], taken);
+    data->weight_names[i] =
+        unique_name(it != weights.end() ? it->second : data->weight_names[i], taken);
   }
   FlowGraph out;
   out.data_ = std::move(data);
@@ -241,13 +260,17 @@ namespace {
 /// Checks one input and binds its symbols; `bound` says which input gave a symbol its value.
 void check_input(const TensorSignature& expected, const Tensor& got, SymbolMap& symbols,
                  std::map<std::string, std::string>& bound) {
-  HIDET_REQUIRE(got.defined(), ErrorCode::usage, "", "input '", expected.name, "' is an empty tensor");
-  HIDET_REQUIRE(!got.is_symbolic(), ErrorCode::usage, "", "input '", expected.name, "' has no values: ", got.describe());
+  HIDET_REQUIRE(got.defined(), ErrorCode::usage, "", "input '", expected.name,
+                "' is an empty tensor");
+  HIDET_REQUIRE(!got.is_symbolic(), ErrorCode::usage, "", "input '", expected.name,
+                "' has no values: ", got.describe());
   const auto mismatch = [&] {
-    return detail::concat("input '", expected.name, "' expects ", expected.dtype, shape_text(expected.shape), " on ",
-                          expected.device, ", got ", got.dtype(), shape_text(got.shape()), " on ", got.device());
+    return detail::concat("input '", expected.name, "' expects ", expected.dtype,
+                          shape_text(expected.shape), " on ", expected.device, ", got ",
+                          got.dtype(), shape_text(got.shape()), " on ", got.device());
   };
-  HIDET_REQUIRE(got.dtype() == expected.dtype && got.device() == expected.device && got.shape().size() == expected.shape.size(),
+  HIDET_REQUIRE(got.dtype() == expected.dtype && got.device() == expected.device &&
+                    got.shape().size() == expected.shape.size(),
                 ErrorCode::usage, "", mismatch());
   for (size_t d = 0; d < expected.shape.size(); d++) {
     const DimExpr& dim = expected.shape[d];
@@ -256,30 +279,36 @@ void check_input(const TensorSignature& expected, const Tensor& got, SymbolMap& 
     if (!dim.is_symbol()) continue;
     auto [it, fresh] = symbols.emplace(dim.name(), size);
     if (fresh) bound[dim.name()] = expected.name;
-    HIDET_REQUIRE(it->second == size, ErrorCode::usage, "", "the symbol '", dim.name(), "' is ", it->second, " in input '",
-                  bound[dim.name()], "' and ", size, " in input '", expected.name, "'");
+    HIDET_REQUIRE(it->second == size, ErrorCode::usage, "", "the symbol '", dim.name(), "' is ",
+                  it->second, " in input '", bound[dim.name()], "' and ", size, " in input '",
+                  expected.name, "'");
   }
 }
 
 /// The formulas in the inputs' shapes, once all symbols have values.
-void check_formulas(const std::vector<TensorSignature>& expected, const std::vector<Tensor>& got, const SymbolMap& symbols) {
+void check_formulas(const std::vector<TensorSignature>& expected, const std::vector<Tensor>& got,
+                    const SymbolMap& symbols) {
   for (size_t i = 0; i < got.size(); i++)
     for (size_t d = 0; d < expected[i].shape.size(); d++) {
       const DimExpr& dim = expected[i].shape[d];
-      HIDET_REQUIRE(dim.is_const() || dim.eval(symbols) == got[i].shape()[d], ErrorCode::usage, "", "input '", expected[i].name,
-                    "' expects ", dim, " = ", dim.eval(symbols), " in axis ", d, ", got ", shape_text(got[i].shape()));
+      HIDET_REQUIRE(dim.is_const() || dim.eval(symbols) == got[i].shape()[d], ErrorCode::usage, "",
+                    "input '", expected[i].name, "' expects ", dim, " = ", dim.eval(symbols),
+                    " in axis ", d, ", got ", shape_text(got[i].shape()));
     }
 }
 }  // namespace
 
-std::vector<Tensor> FlowGraph::run(const std::vector<Tensor>& inputs) const { return run(inputs, nullptr); }
+std::vector<Tensor> FlowGraph::run(const std::vector<Tensor>& inputs) const {
+  return run(inputs, nullptr);
+}
 
-std::vector<Tensor> FlowGraph::run(const std::vector<Tensor>& inputs,
-                                   const std::function<void(const Node&, const std::vector<Tensor>&)>& hook) const {
+std::vector<Tensor> FlowGraph::run(
+    const std::vector<Tensor>& inputs,
+    const std::function<void(const Node&, const std::vector<Tensor>&)>& hook) const {
   HIDET_GRAPH_DATA();
   const std::vector<TensorSignature> expected = this->inputs();
-  HIDET_REQUIRE(inputs.size() == expected.size(), ErrorCode::usage, "", "the graph '", name(), "' takes ", expected.size(),
-                " inputs, got ", inputs.size());
+  HIDET_REQUIRE(inputs.size() == expected.size(), ErrorCode::usage, "", "the graph '", name(),
+                "' takes ", expected.size(), " inputs, got ", inputs.size());
   SymbolMap symbols;
   std::map<std::string, std::string> bound;
   for (size_t i = 0; i < inputs.size(); i++) check_input(expected[i], inputs[i], symbols, bound);
@@ -317,18 +346,21 @@ std::vector<Tensor> FlowGraph::run(const std::vector<Tensor>& inputs,
   for (const Tensor& t : data_->outputs) {
     const auto it = values.find(key_of(t));
     Tensor value = it != values.end() ? it->second : t.cpu();
-    const bool is_input = std::any_of(data_->inputs.begin(), data_->inputs.end(), [&](const Tensor& i) { return key_of(i) == key_of(t); });
+    const bool is_input = std::any_of(data_->inputs.begin(), data_->inputs.end(),
+                                      [&](const Tensor& i) { return key_of(i) == key_of(t); });
     const bool shared = !given.insert(value.data()).second && value.data();
     if (is_input || shared) value = value.clone();
-    out.push_back(value.to(t.is_symbolic() ? t.device() : data_->inputs.empty() ? t.device() : data_->inputs[0].device()));
+    out.push_back(value.to(t.is_symbolic()         ? t.device()
+                           : data_->inputs.empty() ? t.device()
+                                                   : data_->inputs[0].device()));
   }
   return out;
 }
 
 Tensor FlowGraph::run_one(const std::vector<Tensor>& inputs) const {
   HIDET_GRAPH_DATA();
-  HIDET_REQUIRE(data_->outputs.size() == 1, ErrorCode::usage, "", "the graph '", name(), "' has ", data_->outputs.size(),
-                " outputs; call run");
+  HIDET_REQUIRE(data_->outputs.size() == 1, ErrorCode::usage, "", "the graph '", name(), "' has ",
+                data_->outputs.size(), " outputs; call run");
   return run(inputs)[0];
 }
 
@@ -351,15 +383,18 @@ std::string FlowGraph::text() const {
       const std::string value = "%" + std::to_string(next++);
       names[key_of(t)] = value;
       results += (results.empty() ? "" : ", ") + value;
-      types += (types.empty() ? "" : ", ") + std::string(t.dtype().name()) + shape_text(t.shape_expr());
+      types +=
+          (types.empty() ? "" : ", ") + std::string(t.dtype().name()) + shape_text(t.shape_expr());
     }
     for (const Tensor& t : n.op->inputs) args += (args.empty() ? "" : ", ") + names.at(key_of(t));
     const std::string attrs = n.op->attrs.to_string();
-    out += "  " + results + " = " + n.op->def->name + "(" + args + (attrs.empty() || args.empty() ? "" : ", ") + attrs + "): " + types +
+    out += "  " + results + " = " + n.op->def->name + "(" + args +
+           (attrs.empty() || args.empty() ? "" : ", ") + attrs + "): " + types +
            (n.op->name.empty() ? "" : "  // " + n.op->name) + "\n";
   }
   for (size_t i = 0; i < data_->outputs.size(); i++)
-    out += "  output " + data_->output_names[i] + " = " + names.at(key_of(data_->outputs[i])) + "\n";
+    out +=
+        "  output " + data_->output_names[i] + " = " + names.at(key_of(data_->outputs[i])) + "\n";
   return out + "}\n";
 }
 
@@ -369,10 +404,12 @@ FlowGraph trace_from(const Tensor& output, const std::vector<Tensor>& inputs) {
 
 FlowGraph trace_from(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs) {
   if (!inputs.empty()) return FlowGraph(inputs, outputs);
-  for (const Tensor& t : outputs) HIDET_REQUIRE(t.defined(), ErrorCode::usage, "", "trace_from: an output is an empty tensor");
+  for (const Tensor& t : outputs)
+    HIDET_REQUIRE(t.defined(), ErrorCode::usage, "", "trace_from: an output is an empty tensor");
   const Tracer trace({}, outputs);
-  HIDET_REQUIRE(trace.leaves.size() <= 1, ErrorCode::usage, "", "trace_from: the outputs depend on ", trace.leaves.size(),
-                " inputs, ", quoted_list(trace.leaves), "; give the list of inputs");
+  HIDET_REQUIRE(trace.leaves.size() <= 1, ErrorCode::usage, "",
+                "trace_from: the outputs depend on ", trace.leaves.size(), " inputs, ",
+                quoted_list(trace.leaves), "; give the list of inputs");
   return FlowGraph(trace.leaves, outputs);
 }
 

@@ -22,16 +22,19 @@ void product_of(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kBlock = 64;  // a fixed cut, so that results do not depend on the threads
   const bool by_rows = m >= n;
   const int64_t blocks = ((by_rows ? m : n) + kBlock - 1) / kBlock;
-  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 18) / std::max<int64_t>(1, kBlock * k * (by_rows ? n : m)));
+  const int64_t grain = std::max<int64_t>(
+      1, (int64_t{1} << 18) / std::max<int64_t>(1, kBlock * k * (by_rows ? n : m)));
   runtime::parallel_for(blocks, grain, [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; block++) {
       const int64_t at = block * kBlock, count = std::min(kBlock, (by_rows ? m : n) - at);
       if (by_rows)
         Result(c + at * n, count, n, Eigen::OuterStride<>(n)).noalias() =
-            Strided(a + at * k, count, k, Eigen::OuterStride<>(k)) * Strided(b, k, n, Eigen::OuterStride<>(n));
+            Strided(a + at * k, count, k, Eigen::OuterStride<>(k)) *
+            Strided(b, k, n, Eigen::OuterStride<>(n));
       else
         Result(c + at, m, count, Eigen::OuterStride<>(n)).noalias() =
-            Strided(a, m, k, Eigen::OuterStride<>(k)) * Strided(b + at, k, count, Eigen::OuterStride<>(n));
+            Strided(a, m, k, Eigen::OuterStride<>(k)) *
+            Strided(b + at, k, count, Eigen::OuterStride<>(n));
     }
   });
 }
@@ -44,8 +47,12 @@ void convert(const Tensor& from, const Tensor& to, F f) {
 }
 }  // namespace
 
-void gemm(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k) { product_of(a, b, c, m, n, k); }
-void gemm(const double* a, const double* b, double* c, int64_t m, int64_t n, int64_t k) { product_of(a, b, c, m, n, k); }
+void gemm(const float* a, const float* b, float* c, int64_t m, int64_t n, int64_t k) {
+  product_of(a, b, c, m, n, k);
+}
+void gemm(const double* a, const double* b, double* c, int64_t m, int64_t n, int64_t k) {
+  product_of(a, b, c, m, n, k);
+}
 
 Tensor widened(const Tensor& x) {
   if (!(x.dtype() == f16) && !(x.dtype() == bf16)) return x;

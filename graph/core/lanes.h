@@ -30,22 +30,22 @@ struct LaneReduction;
 struct LaneStep {
   enum class Kind : uint8_t { constant, axis, unary, binary, select, cast, prim, load, reduce };
   Kind kind;
-  DType dtype;             ///< of the result
-  DType from;              ///< of operand a
-  int op = 0;              ///< UnaryOp or BinaryOp; axis: its number
-  std::vector<int> args;   ///< registers
-  double number = 0;       ///< constant
-  int64_t integer = 0;     ///< constant
+  DType dtype;            ///< of the result
+  DType from;             ///< of operand a
+  int op = 0;             ///< UnaryOp or BinaryOp; axis: its number
+  std::vector<int> args;  ///< registers
+  double number = 0;      ///< constant
+  int64_t integer = 0;    ///< constant
   const MathFunction* math = nullptr;
   const LaneTensor* tensor = nullptr;
   std::shared_ptr<const LaneReduction> reduction;
 };
 
 struct LaneProgram {
-  std::string where;          ///< the operator, for messages
+  std::string where;            ///< the operator, for messages
   std::vector<LaneStep> steps;  ///< operands first; the last one is the result
   int axes = 0;
-  int lanes = 0;              ///< how many at most at once
+  int lanes = 0;  ///< how many at most at once
 };
 
 /// A Reduce or ArgReduce: its value as a program over the outer axes and then its own.
@@ -59,8 +59,9 @@ struct LaneReduction {
 };
 
 /// The program of `value` as a function of `axes`. `tensors` must outlive it.
-LaneProgram compile_lanes(const std::string& where, const ir::Expr& value, const std::vector<ir::VarRef>& axes,
-                          const LaneTensors& tensors, const SymbolMap& symbols);
+LaneProgram compile_lanes(const std::string& where, const ir::Expr& value,
+                          const std::vector<ir::VarRef>& axes, const LaneTensors& tensors,
+                          const SymbolMap& symbols);
 
 /// A primitive by name, for floats and doubles; null where it is no mathematical function.
 struct MathFunction {

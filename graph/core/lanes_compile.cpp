@@ -17,8 +17,8 @@ constexpr size_t kMaxMemory = size_t{4} << 20;  // of one machine's registers
 
 class LaneCompiler {
  public:
-  LaneCompiler(const std::string& where, const std::vector<ir::VarRef>& axes, const LaneTensors& tensors,
-               const SymbolMap& symbols)
+  LaneCompiler(const std::string& where, const std::vector<ir::VarRef>& axes,
+               const LaneTensors& tensors, const SymbolMap& symbols)
       : tensors_(tensors), symbols_(symbols), axes_(axes) {
     out_.where = where;
     out_.axes = static_cast<int>(axes.size());
@@ -40,7 +40,8 @@ class LaneCompiler {
         if (!done_.count(child)) stack.push_back({child, false});
     }
     const int result = done_.at(value.get());
-    HIDET_CHECK(result + 1 == static_cast<int>(out_.steps.size()), "the last step is not the result");
+    HIDET_CHECK(result + 1 == static_cast<int>(out_.steps.size()),
+                "the last step is not the result");
     const size_t room = kMaxMemory / (out_.steps.size() * sizeof(int64_t));
     out_.lanes = static_cast<int>(std::clamp<size_t>(room, 16, kMaxLanes));
     return std::move(out_);
@@ -54,22 +55,25 @@ class LaneCompiler {
       for (const ir::Expr& i : e->indices) out.push_back(i.get());
       return out;
     }
-    ir::for_each_child(node, [&](const ir::Expr& e) { out.push_back(e.get()); }, [](const ir::Stmt&) {});
+    ir::for_each_child(
+        node, [&](const ir::Expr& e) { out.push_back(e.get()); }, [](const ir::Stmt&) {});
     return out;
   }
 
   int emit(const ir::ExprNode& node) {
     LaneStep s;
     s.dtype = s.from = node.type.dtype();
-    HIDET_CHECK(node.type.is_scalar(), out_.where, ": a ", kind_name(node.kind), " of type ", node.type.text(),
-                " in a compute definition");
+    HIDET_CHECK(node.type.is_scalar(), out_.where, ": a ", kind_name(node.kind), " of type ",
+                node.type.text(), " in a compute definition");
     switch (node.kind) {
       case ir::Kind::IntImm: constant(s, static_cast<const ir::IntImm&>(node).value); break;
       case ir::Kind::FloatImm:
         s.kind = Kind::constant;
         s.number = static_cast<const ir::FloatImm&>(node).value;
         break;
-      case ir::Kind::DimSymbol: constant(s, DimExpr(static_cast<const ir::DimSymbol&>(node).name).eval(symbols_)); break;
+      case ir::Kind::DimSymbol:
+        constant(s, DimExpr(static_cast<const ir::DimSymbol&>(node).name).eval(symbols_));
+        break;
       case ir::Kind::Var: axis(s, static_cast<const ir::Var&>(node)); break;
       case ir::Kind::Unary: unary(s, static_cast<const ir::Unary&>(node)); break;
       case ir::Kind::Binary: binary(s, static_cast<const ir::Binary&>(node)); break;
@@ -79,7 +83,8 @@ class LaneCompiler {
       case ir::Kind::Element: load(s, static_cast<const ir::Element&>(node)); break;
       case ir::Kind::Reduce: reduce(s, static_cast<const ir::Reduce&>(node)); break;
       case ir::Kind::ArgReduce: arg_reduce(s, static_cast<const ir::ArgReduce&>(node)); break;
-      default: HIDET_CHECK(false, out_.where, ": a ", kind_name(node.kind), " in a compute definition");
+      default:
+        HIDET_CHECK(false, out_.where, ": a ", kind_name(node.kind), " in a compute definition");
     }
     out_.steps.push_back(std::move(s));
     return static_cast<int>(out_.steps.size()) - 1;
@@ -111,14 +116,16 @@ class LaneCompiler {
     s.args = {reg(e.cond), reg(e.a), reg(e.b)};
   }
   void cast(LaneStep& s, const ir::Cast& e) {
-    HIDET_CHECK(e.how == ir::CastKind::value, out_.where, ": only numeric casts are part of a compute definition");
+    HIDET_CHECK(e.how == ir::CastKind::value, out_.where,
+                ": only numeric casts are part of a compute definition");
     s.kind = Kind::cast;
     s.from = e.a->type.dtype();
     s.args = {reg(e.a)};
   }
   void prim(LaneStep& s, const ir::Prim& e) {
     s.kind = Kind::prim;
-    HIDET_CHECK(!e.args.empty(), out_.where, ": the primitive '", e.name, "' in a compute definition");
+    HIDET_CHECK(!e.args.empty(), out_.where, ": the primitive '", e.name,
+                "' in a compute definition");
     s.from = e.args[0]->type.dtype();
     for (const ir::Expr& a : e.args) s.args.push_back(reg(a));
     s.math = find_math(e.name);
@@ -127,7 +134,8 @@ class LaneCompiler {
   void load(LaneStep& s, const ir::Element& e) {
     s.kind = Kind::load;
     auto it = tensors_.find(e.tensor.get());
-    HIDET_CHECK(it != tensors_.end(), out_.where, ": reads a tensor that is neither an input nor computed before");
+    HIDET_CHECK(it != tensors_.end(), out_.where,
+                ": reads a tensor that is neither an input nor computed before");
     s.tensor = &it->second;
     for (const ir::Expr& i : e.indices) s.args.push_back(reg(i));
   }
@@ -169,8 +177,9 @@ class LaneCompiler {
 };
 }  // namespace
 
-LaneProgram compile_lanes(const std::string& where, const ir::Expr& value, const std::vector<ir::VarRef>& axes,
-                          const LaneTensors& tensors, const SymbolMap& symbols) {
+LaneProgram compile_lanes(const std::string& where, const ir::Expr& value,
+                          const std::vector<ir::VarRef>& axes, const LaneTensors& tensors,
+                          const SymbolMap& symbols) {
   return LaneCompiler(where, axes, tensors, symbols).run(value);
 }
 

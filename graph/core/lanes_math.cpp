@@ -8,24 +8,55 @@
 namespace hidet::graph {
 namespace {
 template <class T>
-T rsqrt(T x) { return 1 / std::sqrt(x); }
+T rsqrt(T x) {
+  return 1 / std::sqrt(x);
+}
 template <class T>
-T sigmoid(T x) { return 1 / (1 + std::exp(-x)); }
+T sigmoid(T x) {
+  return 1 / (1 + std::exp(-x));
+}
 template <class T>
-T is_nan(T x) { return std::isnan(x); }
+T is_nan(T x) {
+  return std::isnan(x);
+}
 template <class T>
-T is_inf(T x) { return std::isinf(x); }
+T is_inf(T x) {
+  return std::isinf(x);
+}
 template <class T>
-T first(T x) { return x; }
+T first(T x) {
+  return x;
+}
 
-#define HIDET_STD(name) {#name, [](float x) { return std::name(x); }, [](double x) { return std::name(x); }}
+#define HIDET_STD(name) \
+  {#name, [](float x) { return std::name(x); }, [](double x) { return std::name(x); }}
 const MathFunction kTable[] = {
-    HIDET_STD(exp), HIDET_STD(exp2), HIDET_STD(expm1), HIDET_STD(log), HIDET_STD(log2), HIDET_STD(log10),
-    HIDET_STD(log1p), HIDET_STD(sqrt), HIDET_STD(tanh), HIDET_STD(erf), HIDET_STD(sin), HIDET_STD(cos),
-    HIDET_STD(tan), HIDET_STD(asin), HIDET_STD(acos), HIDET_STD(atan), HIDET_STD(sinh), HIDET_STD(cosh),
-    HIDET_STD(asinh), HIDET_STD(acosh), HIDET_STD(atanh), HIDET_STD(floor), HIDET_STD(ceil),
+    HIDET_STD(exp),
+    HIDET_STD(exp2),
+    HIDET_STD(expm1),
+    HIDET_STD(log),
+    HIDET_STD(log2),
+    HIDET_STD(log10),
+    HIDET_STD(log1p),
+    HIDET_STD(sqrt),
+    HIDET_STD(tanh),
+    HIDET_STD(erf),
+    HIDET_STD(sin),
+    HIDET_STD(cos),
+    HIDET_STD(tan),
+    HIDET_STD(asin),
+    HIDET_STD(acos),
+    HIDET_STD(atan),
+    HIDET_STD(sinh),
+    HIDET_STD(cosh),
+    HIDET_STD(asinh),
+    HIDET_STD(acosh),
+    HIDET_STD(atanh),
+    HIDET_STD(floor),
+    HIDET_STD(ceil),
     HIDET_STD(trunc),
-    {"round", [](float x) { return std::nearbyint(x); }, [](double x) { return std::nearbyint(x); }},
+    {"round", [](float x) { return std::nearbyint(x); },
+     [](double x) { return std::nearbyint(x); }},
     {"abs", [](float x) { return std::fabs(x); }, [](double x) { return std::fabs(x); }},
     {"rsqrt", rsqrt<float>, rsqrt<double>},
     {"sigmoid", sigmoid<float>, sigmoid<double>},

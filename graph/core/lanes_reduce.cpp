@@ -15,18 +15,23 @@ namespace hidet::graph {
 /// One reduction's own machine and the axis values that feed it.
 struct LaneMachine::Reducer {
   explicit Reducer(const LaneReduction& r)
-      : reduction(r), machine(r.body), size(product(r.extents)),
+      : reduction(r),
+        machine(r.body),
+        size(product(r.extents)),
         values(r.outer_axes + r.extents.size(), std::vector<int64_t>(r.body.lanes)) {
     for (const auto& v : values) pointers.push_back(v.data());
   }
 
   /// Sets the axes for `lanes` outer lanes from `first` on, each with `count` steps from `begin` on.
-  void fill(const std::vector<const int64_t*>& outer, int first, int lanes, int64_t begin, int count) {
+  void fill(const std::vector<const int64_t*>& outer, int first, int lanes, int64_t begin,
+            int count) {
     for (int a = 0; a < reduction.outer_axes; a++)
-      for (int i = 0; i < lanes; i++) std::fill_n(values[a].begin() + i * count, count, outer[a][first + i]);
+      for (int i = 0; i < lanes; i++)
+        std::fill_n(values[a].begin() + i * count, count, outer[a][first + i]);
     Shape at(reduction.extents.size());
     int64_t rest = begin;
-    for (size_t d = at.size(); d-- > 0; rest /= reduction.extents[d]) at[d] = rest % reduction.extents[d];
+    for (size_t d = at.size(); d-- > 0; rest /= reduction.extents[d])
+      at[d] = rest % reduction.extents[d];
     for (int k = 0; k < count; k++) {
       for (size_t d = 0; d < at.size(); d++) values[reduction.outer_axes + d][k] = at[d];
       for (size_t d = at.size(); d-- > 0 && ++at[d] == reduction.extents[d];) at[d] = 0;
@@ -80,8 +85,8 @@ void combine(ir::ReduceOp op, double& acc, double v) {
 }
 void combine(ir::ReduceOp op, DType t, int64_t& acc, int64_t v) {
   using ir::BinaryOp;
-  static constexpr BinaryOp ops[] = {BinaryOp::add, BinaryOp::mul, BinaryOp::max, BinaryOp::min,
-                                     BinaryOp::logical_and, BinaryOp::logical_or};
+  static constexpr BinaryOp ops[] = {BinaryOp::add, BinaryOp::mul,         BinaryOp::max,
+                                     BinaryOp::min, BinaryOp::logical_and, BinaryOp::logical_or};
   acc = ir::eval_int(ops[static_cast<int>(op)], acc, v, t);
 }
 
@@ -102,7 +107,9 @@ struct Best {
   }
   void see(int64_t v, int64_t k, const LaneReduction& r) {
     const bool wide = r.dtype == u64;
-    const bool take = !any || (wide ? better(static_cast<uint64_t>(v), static_cast<uint64_t>(integer), r) : better(v, integer, r));
+    const bool take =
+        !any || (wide ? better(static_cast<uint64_t>(v), static_cast<uint64_t>(integer), r)
+                      : better(v, integer, r));
     if (take) *this = {true, false, 0, v, k};
   }
 };

@@ -86,7 +86,8 @@ void cast_lanes(const LaneStep& s, const void* in, void* out, int n) {
   auto* y = static_cast<double*>(out);
   auto* m = static_cast<int64_t*>(out);
   if (s.from.is_float()) {
-    if (s.dtype == f64 || (s.dtype == f32 && s.from.bits() < 32)) std::memcpy(y, x, sizeof(double) * n);
+    if (s.dtype == f64 || (s.dtype == f32 && s.from.bits() < 32))
+      std::memcpy(y, x, sizeof(double) * n);
     else if (s.dtype == f32) each(n, [&](int i) { y[i] = static_cast<float>(x[i]); });
     else if (s.dtype.is_float()) each(n, [&](int i) { y[i] = ir::round_to(x[i], s.dtype); });
     else each(n, [&](int i) { m[i] = ir::saturate(x[i], s.dtype); });
@@ -94,7 +95,8 @@ void cast_lanes(const LaneStep& s, const void* in, void* out, int n) {
     if (s.dtype == i64) std::memcpy(m, k, sizeof(int64_t) * n);
     else each(n, [&](int i) { m[i] = ir::wrap_int(k[i], s.dtype); });
   } else if (s.dtype == f32) {  // one rounding
-    if (s.from == u64) each(n, [&](int i) { y[i] = static_cast<float>(static_cast<uint64_t>(k[i])); });
+    if (s.from == u64)
+      each(n, [&](int i) { y[i] = static_cast<float>(static_cast<uint64_t>(k[i])); });
     else each(n, [&](int i) { y[i] = static_cast<float>(k[i]); });
   } else {
     each(n, [&](int i) { y[i] = ir::round_to(ir::int_to_double(k[i], s.from), s.dtype); });
@@ -112,7 +114,8 @@ void load_half(const void* data, const int64_t* at, double* out, int n) {
   each(n, [&](int i) { out[i] = convert(base[at[i]]); });
 }
 
-void load_lanes(const LaneTensor& t, const int64_t* at, void* out, int n, const std::string& where) {
+void load_lanes(const LaneTensor& t, const int64_t* at, void* out, int n,
+                const std::string& where) {
   auto* y = static_cast<double*>(out);
   auto* m = static_cast<int64_t*>(out);
   switch (t.dtype.code()) {
@@ -132,7 +135,8 @@ void load_lanes(const LaneTensor& t, const int64_t* at, void* out, int n, const 
     case DTypeCode::u64: return load_plain<int64_t>(t.data, at, m, n);
     default: break;
   }
-  throw Error(ErrorCode::unsupported, where + ": the reference evaluator does not read elements of type " + t.dtype.name());
+  throw Error(ErrorCode::unsupported,
+              where + ": the reference evaluator does not read elements of type " + t.dtype.name());
 }
 }  // namespace
 
@@ -173,17 +177,24 @@ void LaneMachine::step(size_t index, int lanes) {
     case Kind::axis: registers_[index] = const_cast<int64_t*>((*axes_)[s.op]); break;
     case Kind::unary:
       if (s.dtype.is_float()) each(lanes, [&](int i) { nums(out)[i] = -nums(s.args[0])[i]; });
-      else if (s.op == static_cast<int>(ir::UnaryOp::logical_not)) each(lanes, [&](int i) { ints(out)[i] = !ints(s.args[0])[i]; });
-      else if (s.op == static_cast<int>(ir::UnaryOp::bit_not)) each(lanes, [&](int i) { ints(out)[i] = ir::wrap_int(~ints(s.args[0])[i], s.dtype); });
-      else each(lanes, [&](int i) { ints(out)[i] = ir::eval_int(BinaryOp::sub, 0, ints(s.args[0])[i], s.dtype); });
+      else if (s.op == static_cast<int>(ir::UnaryOp::logical_not))
+        each(lanes, [&](int i) { ints(out)[i] = !ints(s.args[0])[i]; });
+      else if (s.op == static_cast<int>(ir::UnaryOp::bit_not))
+        each(lanes, [&](int i) { ints(out)[i] = ir::wrap_int(~ints(s.args[0])[i], s.dtype); });
+      else
+        each(lanes, [&](int i) {
+          ints(out)[i] = ir::eval_int(BinaryOp::sub, 0, ints(s.args[0])[i], s.dtype);
+        });
       break;
     case Kind::binary:
-      if (s.from.is_float()) binary_floats(s, nums(s.args[0]), nums(s.args[1]), registers_[index], lanes);
+      if (s.from.is_float())
+        binary_floats(s, nums(s.args[0]), nums(s.args[1]), registers_[index], lanes);
       else binary_ints(s, ints(s.args[0]), ints(s.args[1]), ints(out), lanes);
       break;
     case Kind::select: {
       const int64_t* cond = ints(s.args[0]);
-      if (s.dtype.is_float()) each(lanes, [&](int i) { nums(out)[i] = nums(s.args[cond[i] ? 1 : 2])[i]; });
+      if (s.dtype.is_float())
+        each(lanes, [&](int i) { nums(out)[i] = nums(s.args[cond[i] ? 1 : 2])[i]; });
       else each(lanes, [&](int i) { ints(out)[i] = ints(s.args[cond[i] ? 1 : 2])[i]; });
       break;
     }
@@ -205,9 +216,12 @@ void LaneMachine::prim(size_t index, int lanes) {
   } else if (s.args.size() == 3) {  // fma
     const double *x = nums(a), *y = nums(s.args[1]), *z = nums(s.args[2]);
     if (s.dtype == f64) each(lanes, [&](int i) { nums(out)[i] = std::fma(x[i], y[i], z[i]); });
-    else each(lanes, [&](int i) {
-      nums(out)[i] = ir::round_to(std::fma(static_cast<float>(x[i]), static_cast<float>(y[i]), static_cast<float>(z[i])), s.dtype);
-    });
+    else
+      each(lanes, [&](int i) {
+        nums(out)[i] = ir::round_to(
+            std::fma(static_cast<float>(x[i]), static_cast<float>(y[i]), static_cast<float>(z[i])),
+            s.dtype);
+      });
   } else if (s.dtype.is_boolean()) {
     each(lanes, [&](int i) { ints(out)[i] = s.math->d(nums(a)[i]) != 0; });
   } else if (s.dtype == f64) {
@@ -215,7 +229,9 @@ void LaneMachine::prim(size_t index, int lanes) {
   } else if (s.dtype == f32) {
     each(lanes, [&](int i) { nums(out)[i] = s.math->f(static_cast<float>(nums(a)[i])); });
   } else {
-    each(lanes, [&](int i) { nums(out)[i] = ir::round_to(s.math->f(static_cast<float>(nums(a)[i])), s.dtype); });
+    each(lanes, [&](int i) {
+      nums(out)[i] = ir::round_to(s.math->f(static_cast<float>(nums(a)[i])), s.dtype);
+    });
   }
 }
 
@@ -230,15 +246,18 @@ void LaneMachine::load(size_t index, int lanes) {
     const auto extent = static_cast<uint64_t>(t.shape[d]);
     each(lanes, [&](int i) {
       outside_[i] |= static_cast<uint64_t>(at[i]) >= extent;
-      linear_[i] += static_cast<int64_t>(static_cast<uint64_t>(at[i]) * static_cast<uint64_t>(stride));
+      linear_[i] +=
+          static_cast<int64_t>(static_cast<uint64_t>(at[i]) * static_cast<uint64_t>(stride));
     });
     stride *= t.shape[d];
   }
   const auto bad = std::find(outside_.begin(), outside_.begin() + lanes, 1);
-  if (bad == outside_.begin() + lanes) return load_lanes(t, linear_.data(), registers_[index], lanes, program_.where);
+  if (bad == outside_.begin() + lanes)
+    return load_lanes(t, linear_.data(), registers_[index], lanes, program_.where);
   Shape at;
   for (int arg : s.args) at.push_back(ints(arg)[bad - outside_.begin()]);
-  fault_ = detail::concat("reads ", t.name, shape_text(at), " outside its shape ", shape_text(t.shape));
+  fault_ =
+      detail::concat("reads ", t.name, shape_text(at), " outside its shape ", shape_text(t.shape));
   marked_ = true;
   marks_[index].assign(outside_.begin(), outside_.begin() + lanes);
   if (stride == 0) {  // nothing there to read

@@ -15,7 +15,8 @@ namespace {
 thread_local int record_depth = 0;
 
 template <class T>
-const T& get_attr(const std::map<std::string, AttrValue>& values, const std::string& name, const char* type) {
+const T& get_attr(const std::map<std::string, AttrValue>& values, const std::string& name,
+                  const char* type) {
   auto it = values.find(name);
   HIDET_CHECK(it != values.end(), "there is no attribute '", name, "'");
   const T* value = std::get_if<T>(&it->second);
@@ -41,7 +42,8 @@ bool is_concrete_call(const std::vector<Tensor>& inputs, const Attrs& attrs) {
   for (const Tensor& t : inputs)
     if (t.is_symbolic()) return false;
   for (const auto& [name, value] : attrs.values())
-    if (const auto* dims = std::get_if<std::vector<DimExpr>>(&value); dims && !is_concrete(*dims)) return false;
+    if (const auto* dims = std::get_if<std::vector<DimExpr>>(&value); dims && !is_concrete(*dims))
+      return false;
   return true;
 }
 
@@ -61,15 +63,17 @@ void check_devices(const OpDef& def, const std::vector<Tensor>& inputs) {
   for (const Tensor& t : inputs) {
     if (!t.is_symbolic()) continue;
     if (!first) first = &t;
-    HIDET_REQUIRE(t.device() == first->device(), ErrorCode::usage, "", def.name, ": its inputs are on ",
-                  first->device(), " and on ", t.device(), "; put them on one device");
+    HIDET_REQUIRE(t.device() == first->device(), ErrorCode::usage, "", def.name,
+                  ": its inputs are on ", first->device(), " and on ", t.device(),
+                  "; put them on one device");
   }
 }
 
 std::vector<Tensor> apply_def(std::shared_ptr<Operator> op) {
   const OpDef& def = *op->def;
   for (size_t i = 0; i < op->inputs.size(); i++)
-    HIDET_REQUIRE(op->inputs[i].defined(), ErrorCode::usage, "", def.name, ": input ", i, " is an empty tensor");
+    HIDET_REQUIRE(op->inputs[i].defined(), ErrorCode::usage, "", def.name, ": input ", i,
+                  " is an empty tensor");
   check_devices(def, op->inputs);
   op->outputs = def.infer(op->call());
   const Device device = device_of(op->inputs, op->attrs);
@@ -81,21 +85,30 @@ std::vector<Tensor> apply_def(std::shared_ptr<Operator> op) {
     return results;
   }
   for (size_t i = 0; i < op->outputs.size(); i++)
-    results.push_back(Tensor::make_symbolic(op->outputs[i].dtype, op->outputs[i].shape, device, op, static_cast<int>(i)));
+    results.push_back(Tensor::make_symbolic(op->outputs[i].dtype, op->outputs[i].shape, device, op,
+                                            static_cast<int>(i)));
   return results;
 }
 }  // namespace
 
-int64_t Attrs::integer(const std::string& name) const { return get_attr<int64_t>(values_, name, "integer"); }
-double Attrs::number(const std::string& name) const { return get_attr<double>(values_, name, "number"); }
-const std::string& Attrs::text(const std::string& name) const { return get_attr<std::string>(values_, name, "text"); }
+int64_t Attrs::integer(const std::string& name) const {
+  return get_attr<int64_t>(values_, name, "integer");
+}
+double Attrs::number(const std::string& name) const {
+  return get_attr<double>(values_, name, "number");
+}
+const std::string& Attrs::text(const std::string& name) const {
+  return get_attr<std::string>(values_, name, "text");
+}
 const std::vector<int64_t>& Attrs::integers(const std::string& name) const {
   return get_attr<std::vector<int64_t>>(values_, name, "list of integers");
 }
 const std::vector<DimExpr>& Attrs::dims(const std::string& name) const {
   return get_attr<std::vector<DimExpr>>(values_, name, "list of sizes");
 }
-DType Attrs::dtype(const std::string& name) const { return get_attr<DType>(values_, name, "dtype"); }
+DType Attrs::dtype(const std::string& name) const {
+  return get_attr<DType>(values_, name, "dtype");
+}
 
 std::string Attrs::to_string() const {
   std::string out;
@@ -106,7 +119,8 @@ std::string Attrs::to_string() const {
 
 void OpRegistry::add(OpDef def) {
   const std::string name = def.name;
-  HIDET_CHECK(defs_.emplace(name, std::move(def)).second, "the operator '", name, "' is defined twice");
+  HIDET_CHECK(defs_.emplace(name, std::move(def)).second, "the operator '", name,
+              "' is defined twice");
 }
 const OpDef* OpRegistry::find(const std::string& name) const {
   auto it = defs_.find(name);
@@ -138,7 +152,8 @@ std::shared_ptr<const Operator> producer_of(const Tensor& tensor) {
   return std::static_pointer_cast<const Operator>(tensor.producer());
 }
 
-std::vector<Tensor> apply(const std::string& op, const std::vector<Tensor>& inputs, Attrs attrs, const std::string& name) {
+std::vector<Tensor> apply(const std::string& op, const std::vector<Tensor>& inputs, Attrs attrs,
+                          const std::string& name) {
   const OpDef* def = operators().find(op);
   HIDET_REQUIRE(def, ErrorCode::unsupported, "", "there is no operator '", op, "'");
   auto use = std::make_shared<Operator>();
@@ -149,8 +164,8 @@ std::vector<Tensor> apply(const std::string& op, const std::vector<Tensor>& inpu
   return apply_def(std::move(use));
 }
 
-std::vector<Tensor> apply(std::shared_ptr<const OpDef> def, const std::vector<Tensor>& inputs, Attrs attrs,
-                          const std::string& name) {
+std::vector<Tensor> apply(std::shared_ptr<const OpDef> def, const std::vector<Tensor>& inputs,
+                          Attrs attrs, const std::string& name) {
   auto use = std::make_shared<Operator>();
   use->def = def.get();
   use->custom = std::move(def);
@@ -167,7 +182,8 @@ ir::VarRef task_input(int index, const TensorSpec& spec) {
   return ir::tensor_var("x" + std::to_string(index), spec.dtype, ir::to_exprs(spec.shape));
 }
 
-ir::VarRef add_compute(ir::Task& task, const std::string& name, const TensorSpec& spec, const ComputeBody& value) {
+ir::VarRef add_compute(ir::Task& task, const std::string& name, const TensorSpec& spec,
+                       const ComputeBody& value) {
   ir::Compute compute;
   compute.tensor = ir::tensor_var(name, spec.dtype, ir::to_exprs(spec.shape));
   std::vector<ir::Value> axes;

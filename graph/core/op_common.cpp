@@ -13,14 +13,15 @@ int64_t op_axis(const std::string& op, int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
-std::vector<int64_t> op_axes(const std::string& op, const std::vector<int64_t>& axes, int64_t rank, bool empty_is_all) {
+std::vector<int64_t> op_axes(const std::string& op, const std::vector<int64_t>& axes, int64_t rank,
+                             bool empty_is_all) {
   std::vector<int64_t> out;
   for (int64_t a : axes) out.push_back(op_axis(op, a, rank));
   if (axes.empty() && empty_is_all)
     for (int64_t a = 0; a < rank; a++) out.push_back(a);
   std::sort(out.begin(), out.end());
-  HIDET_OP_REQUIRE(std::adjacent_find(out.begin(), out.end()) == out.end(), op, "an axis is given twice in ",
-                   shape_text(axes));
+  HIDET_OP_REQUIRE(std::adjacent_find(out.begin(), out.end()) == out.end(), op,
+                   "an axis is given twice in ", shape_text(axes));
   return out;
 }
 
@@ -58,13 +59,14 @@ Dims op_broadcast(const std::string& op, const std::vector<Dims>& shapes) {
 }
 
 void op_inputs(const std::string& op, const OpCall& call, size_t count) {
-  HIDET_OP_REQUIRE(call.inputs.size() == count, op, "takes ", count, " inputs, not ", call.inputs.size());
+  HIDET_OP_REQUIRE(call.inputs.size() == count, op, "takes ", count, " inputs, not ",
+                   call.inputs.size());
 }
 void op_same_dtype(const std::string& op, const OpCall& call, size_t first) {
   for (size_t i = first + 1; i < call.inputs.size(); i++)
-    HIDET_OP_REQUIRE(call.inputs[i].dtype == call.inputs[first].dtype, op, "inputs of types ", call.inputs[first].dtype,
-                     shape_text(call.inputs[first].shape), " and ", call.inputs[i].dtype, shape_text(call.inputs[i].shape),
-                     "; cast one of them");
+    HIDET_OP_REQUIRE(call.inputs[i].dtype == call.inputs[first].dtype, op, "inputs of types ",
+                     call.inputs[first].dtype, shape_text(call.inputs[first].shape), " and ",
+                     call.inputs[i].dtype, shape_text(call.inputs[i].shape), "; cast one of them");
 }
 
 Values broadcast_indices(const Dims& from, const Dims& to, const Values& at) {
@@ -82,7 +84,8 @@ Values broadcast_indices(const Dims& from, const Dims& to, const Values& at) {
 ir::Task new_task(const std::string& name, const OpCall& call) {
   ir::Task task;
   task.name = name;
-  for (size_t i = 0; i < call.inputs.size(); i++) task.inputs.push_back(task_input(static_cast<int>(i), call.inputs[i]));
+  for (size_t i = 0; i < call.inputs.size(); i++)
+    task.inputs.push_back(task_input(static_cast<int>(i), call.inputs[i]));
   return task;
 }
 
@@ -90,7 +93,9 @@ ir::Value constant(double value, DType dtype) { return ir::Value(ir::make_const(
 ir::Value index_value(int64_t value) { return ir::Value(ir::make_int(value, ir::Type(i64))); }
 ir::Value index_value(const DimExpr& value) { return ir::Value(ir::to_expr(value)); }
 DType working_dtype(DType dtype) { return is_half(dtype) ? f32 : dtype; }
-ir::Value math(const std::string& name, const ir::Value& x) { return ir::Value(ir::call_math(name, {x.expr()})); }
+ir::Value math(const std::string& name, const ir::Value& x) {
+  return ir::Value(ir::call_math(name, {x.expr()}));
+}
 
 void no_inverse_maps(ir::Task& task) { task.inverse_maps.assign(task.inputs.size(), std::nullopt); }
 
@@ -107,7 +112,8 @@ void set_inverse(ir::Task& task, int k, const std::function<Values(const Values&
 }
 
 void set_identity_inverse(ir::Task& task, int k) {
-  const Dims from = ir::to_dims(ir::shape_of(task.inputs[k])), to = ir::to_dims(ir::shape_of(task.outputs[0]));
+  const Dims from = ir::to_dims(ir::shape_of(task.inputs[k])),
+             to = ir::to_dims(ir::shape_of(task.outputs[0]));
   if (from == to) set_inverse(task, k, [](const Values& at) { return at; });
 }
 

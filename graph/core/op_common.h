@@ -13,12 +13,14 @@ using Dims = std::vector<DimExpr>;
 using Values = std::vector<ir::Value>;
 
 /// Throws Error(usage) "<op>: <message>" unless `cond`.
-#define HIDET_OP_REQUIRE(cond, op, ...) HIDET_REQUIRE(cond, ::hidet::ErrorCode::usage, "", op, ": ", __VA_ARGS__)
+#define HIDET_OP_REQUIRE(cond, op, ...) \
+  HIDET_REQUIRE(cond, ::hidet::ErrorCode::usage, "", op, ": ", __VA_ARGS__)
 
 /// `axis` in [0, rank); negative ones count from the end. Throws an error that names the operator.
 int64_t op_axis(const std::string& op, int64_t axis, int64_t rank);
 /// Each axis once, sorted; empty means all where `empty_is_all`.
-std::vector<int64_t> op_axes(const std::string& op, const std::vector<int64_t>& axes, int64_t rank, bool empty_is_all);
+std::vector<int64_t> op_axes(const std::string& op, const std::vector<int64_t>& axes, int64_t rank,
+                             bool empty_is_all);
 /// The shape that shapes broadcast to, as numpy.
 Dims op_broadcast(const std::string& op, const std::vector<Dims>& shapes);
 /// Throws unless the call has `count` inputs.

@@ -35,10 +35,18 @@ enum class Flow { next, break_, continue_, return_ };
 double read_float(DType t, const char* p) {
   uint16_t half;
   switch (t.code()) {
-    case DTypeCode::f64: { double v; std::memcpy(&v, p, 8); return v; }
+    case DTypeCode::f64: {
+      double v;
+      std::memcpy(&v, p, 8);
+      return v;
+    }
     case DTypeCode::f16: std::memcpy(&half, p, 2); return f16_to_f32(half);
     case DTypeCode::bf16: std::memcpy(&half, p, 2); return bf16_to_f32(half);
-    default: { float v; std::memcpy(&v, p, 4); return v; }
+    default: {
+      float v;
+      std::memcpy(&v, p, 4);
+      return v;
+    }
   }
 }
 void write_float(DType t, char* p, double v) {
@@ -51,14 +59,18 @@ void write_float(DType t, char* p, double v) {
 
 class ScriptRunner {
  public:
-  ScriptRunner(const std::string& op, const Module& module, const SymbolMap& symbols) : op_(op), module_(module), symbols_(symbols) {
+  ScriptRunner(const std::string& op, const Module& module, const SymbolMap& symbols)
+      : op_(op), module_(module), symbols_(symbols) {
     for (const GlobalVar& g : module.globals) global(g);
   }
 
   Cell call(const Function& f, const std::vector<Cell>& args) {
-    HIDET_CHECK(args.size() == f.params.size(), op_, ": ", f.name, " takes ", f.params.size(), " arguments, not ", args.size());
-    HIDET_REQUIRE(!is_cuda(f.kind), ErrorCode::unsupported, f.loc.text(), op_, ": the reference does not run the CUDA function '", f.name, "'");
-    HIDET_REQUIRE(++depth_ < 200, ErrorCode::usage, f.loc.text(), op_, ": calls of '", f.name, "' are nested too deep");
+    HIDET_CHECK(args.size() == f.params.size(), op_, ": ", f.name, " takes ", f.params.size(),
+                " arguments, not ", args.size());
+    HIDET_REQUIRE(!is_cuda(f.kind), ErrorCode::unsupported, f.loc.text(), op_,
+                  ": the reference does not run the CUDA function '", f.name, "'");
+    HIDET_REQUIRE(++depth_ < 200, ErrorCode::usage, f.loc.text(), op_, ": calls of '", f.name,
+                  "' are nested too deep");
     auto outer = vars_;
     for (size_t i = 0; i < args.size(); i++) vars_[f.params[i].get()] = args[i];
     result_ = {};
@@ -81,17 +93,23 @@ class ScriptRunner {
 
   void global(const GlobalVar& g) {
     const DType t = g.var->type.dtype();
-    const int64_t count = g.var->type.is_tensor() ? integer(g.var->type.tensor_info().layout.span(shape_of(g.var))) : 1;
+    const int64_t count = g.var->type.is_tensor()
+                              ? integer(g.var->type.tensor_info().layout.span(shape_of(g.var)))
+                              : 1;
     Buffer* b = own(g.var->name, count * static_cast<int64_t>(t.bytes()));
-    for (size_t i = 0; i < g.init.size(); i++) write(t, b->data + i * t.bytes(), constant_cell(g.init[i], t));
+    for (size_t i = 0; i < g.init.size(); i++)
+      write(t, b->data + i * t.bytes(), constant_cell(g.init[i], t));
     Cell c{0, 0, b};
     if (!g.var->type.is_tensor()) c = read(t, b->data);
     vars_[g.var.get()] = c;
   }
-  static Cell constant_cell(double v, DType t) { return t.is_float() ? Cell{0, v, nullptr} : Cell{saturate(v, t), 0, nullptr}; }
+  static Cell constant_cell(double v, DType t) {
+    return t.is_float() ? Cell{0, v, nullptr} : Cell{saturate(v, t), 0, nullptr};
+  }
 
   [[noreturn]] void refuse(const Node& n) {
-    throw Error(ErrorCode::unsupported, op_ + ": the reference evaluator does not run " + kind_name(n.kind), n.loc.text());
+    throw Error(ErrorCode::unsupported,
+                op_ + ": the reference evaluator does not run " + kind_name(n.kind), n.loc.text());
   }
 
   // --- statements
@@ -103,11 +121,14 @@ class ScriptRunner {
         if (const Flow f = run(x); f != Flow::next) return f;
       return Flow::next;
     }
-    if (const DeclVar* d = as<DeclVar>(s)) return vars_[d->var.get()] = d->init ? eval(d->init) : Cell{}, Flow::next;
+    if (const DeclVar* d = as<DeclVar>(s))
+      return vars_[d->var.get()] = d->init ? eval(d->init) : Cell{}, Flow::next;
     if (const Assign* a = as<Assign>(s)) return vars_[a->var.get()] = eval(a->value), Flow::next;
-    if (const Store* st = as<Store>(s)) return store(address(st->base, integer(st->index), *s), st->value), Flow::next;
+    if (const Store* st = as<Store>(s))
+      return store(address(st->base, integer(st->index), *s), st->value), Flow::next;
     if (const ElementStore* e = as<ElementStore>(s)) {
-      if (!e->guarded || within(e->tensor, e->indices)) store(element_address(*e, e->tensor, e->indices), e->value);
+      if (!e->guarded || within(e->tensor, e->indices))
+        store(element_address(*e, e->tensor, e->indices), e->value);
       return Flow::next;
     }
     if (const For* f = as<For>(s)) return loop(*f);
@@ -120,7 +141,8 @@ class ScriptRunner {
     if (const If* i = as<If>(s)) return run(eval(i->cond).i ? i->then : i->otherwise);
     if (as<Break>(s)) return Flow::break_;
     if (as<Continue>(s)) return Flow::continue_;
-    if (const Return* r = as<Return>(s)) return result_ = r->value ? eval(r->value) : Cell{}, Flow::return_;
+    if (const Return* r = as<Return>(s))
+      return result_ = r->value ? eval(r->value) : Cell{}, Flow::return_;
     if (const Evaluate* e = as<Evaluate>(s)) return eval(e->value), Flow::next;
     if (const Assert* a = as<Assert>(s)) {
       HIDET_REQUIRE(eval(a->cond).i, ErrorCode::usage, a->loc.text(), a->message);
@@ -146,7 +168,8 @@ class ScriptRunner {
       vars_[d.var.get()] = eval(d.data);
       return;
     }
-    const int64_t bytes = integer(d.var->type.tensor_info().layout.span(shape_of(d.var))) * static_cast<int64_t>(dtype_of(d.var).bytes());
+    const int64_t bytes = integer(d.var->type.tensor_info().layout.span(shape_of(d.var))) *
+                          static_cast<int64_t>(dtype_of(d.var).bytes());
     vars_[d.var.get()] = {0, 0, own(d.var->name, bytes)};
   }
 
@@ -159,8 +182,9 @@ class ScriptRunner {
   Place place(const Cell& base, int64_t index, DType t, const Node& n) {
     const int64_t size = static_cast<int64_t>(t.bytes());
     const int64_t at = base.i + index * size;
-    HIDET_REQUIRE(base.buffer && at >= 0 && at + size <= base.buffer->bytes, ErrorCode::usage, n.loc.text(), op_, ": element ", index,
-                  " is outside the memory of '", base.buffer ? base.buffer->name : "nothing", "'");
+    HIDET_REQUIRE(base.buffer && at >= 0 && at + size <= base.buffer->bytes, ErrorCode::usage,
+                  n.loc.text(), op_, ": element ", index, " is outside the memory of '",
+                  base.buffer ? base.buffer->name : "nothing", "'");
     return {base.buffer->data + at, t};
   }
   Place address(const Expr& base, int64_t index, const Node& n) {
@@ -170,7 +194,8 @@ class ScriptRunner {
   /// Element offset of tensor[indices]; the formula is made once a node.
   int64_t offset(const Node& n, const Expr& tensor, const std::vector<Expr>& indices) {
     Expr& formula = offsets_[&n];
-    if (!formula) formula = tensor->type.tensor_info().layout.offset(tensor->type.tensor_info().shape, indices);
+    if (!formula)
+      formula = tensor->type.tensor_info().layout.offset(tensor->type.tensor_info().shape, indices);
     return integer(formula);
   }
   Place element_address(const Node& n, const Expr& tensor, const std::vector<Expr>& indices) {
@@ -178,7 +203,9 @@ class ScriptRunner {
   }
   bool within(const Expr& tensor, const std::vector<Expr>& indices) {
     for (size_t d = 0; d < indices.size(); d++)
-      if (const int64_t i = integer(indices[d]); i < 0 || i >= integer(tensor->type.tensor_info().shape[d])) return false;
+      if (const int64_t i = integer(indices[d]);
+          i < 0 || i >= integer(tensor->type.tensor_info().shape[d]))
+        return false;
     return true;
   }
   static Cell read(DType t, const char* p) {
@@ -232,13 +259,15 @@ class ScriptRunner {
       case Kind::AddressOf: {
         const auto& a = static_cast<const AddressOf&>(*e);
         Cell c = eval(a.tensor);
-        c.i += offset(a, a.tensor, a.indices) * static_cast<int64_t>(a.tensor->type.dtype().bytes());
+        c.i +=
+            offset(a, a.tensor, a.indices) * static_cast<int64_t>(a.tensor->type.dtype().bytes());
         return c;
       }
       case Kind::Call: {
         const auto& c = static_cast<const Call&>(*e);
         const Function* f = module_.find(c.callee);
-        HIDET_REQUIRE(f, ErrorCode::unsupported, c.loc.text(), op_, ": the reference does not call the host's function '", c.callee, "'");
+        HIDET_REQUIRE(f, ErrorCode::unsupported, c.loc.text(), op_,
+                      ": the reference does not call the host's function '", c.callee, "'");
         std::vector<Cell> args;
         for (const Expr& a : c.args) args.push_back(eval(a));
         return call(*f, args);
@@ -253,7 +282,8 @@ class ScriptRunner {
     const DType t = u.type.dtype();
     if (t.is_float()) return {0, -a.f, nullptr};
     if (u.op == UnaryOp::logical_not) return {!a.i, 0, nullptr};
-    return {u.op == UnaryOp::neg ? eval_int(BinaryOp::sub, 0, a.i, t) : wrap_int(~a.i, t), 0, nullptr};
+    return {u.op == UnaryOp::neg ? eval_int(BinaryOp::sub, 0, a.i, t) : wrap_int(~a.i, t), 0,
+            nullptr};
   }
 
   Cell binary(const Binary& b) {
@@ -293,14 +323,18 @@ class ScriptRunner {
     if (!f || p.args.empty()) refuse(p);
     const Cell a = eval(p.args[0]);
     const DType t = p.args[0]->type.dtype();
-    if (!t.is_float()) return {a.i < 0 && t.is_signed() ? eval_int(BinaryOp::sub, 0, a.i, t) : a.i, 0, nullptr};
+    if (!t.is_float())
+      return {a.i < 0 && t.is_signed() ? eval_int(BinaryOp::sub, 0, a.i, t) : a.i, 0, nullptr};
     if (p.args.size() == 3) {
       const double b = eval(p.args[1]).f, c = eval(p.args[2]).f;
-      const double v = t == f64 ? std::fma(a.f, b, c) : std::fma(static_cast<float>(a.f), static_cast<float>(b), static_cast<float>(c));
+      const double v = t == f64 ? std::fma(a.f, b, c)
+                                : std::fma(static_cast<float>(a.f), static_cast<float>(b),
+                                           static_cast<float>(c));
       return {0, round_to(v, t), nullptr};
     }
     const double v = t == f64 ? f->d(a.f) : f->f(static_cast<float>(a.f));
-    return p.type.dtype().is_boolean() ? Cell{v != 0, 0, nullptr} : Cell{0, round_to(v, t), nullptr};
+    return p.type.dtype().is_boolean() ? Cell{v != 0, 0, nullptr}
+                                       : Cell{0, round_to(v, t), nullptr};
   }
 
   const std::string& op_;
@@ -315,8 +349,8 @@ class ScriptRunner {
 };
 }  // namespace
 
-std::vector<Tensor> run_script(const Task& task, const std::vector<Tensor>& inputs, const SymbolMap& symbols,
-                               const std::vector<bool>& in_place) {
+std::vector<Tensor> run_script(const Task& task, const std::vector<Tensor>& inputs,
+                               const SymbolMap& symbols, const std::vector<bool>& in_place) {
   const Module module = run_passes(*task.opaque, {lower_mappings()});
   const Function* launch = module.find("launch");
   HIDET_REQUIRE(launch, ErrorCode::usage, "", task.name, ": its script has no function 'launch'");

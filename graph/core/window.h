@@ -21,6 +21,7 @@ struct Window {
 };
 
 /// 0 <= h < height and 0 <= w < width.
-ir::Value inside(const ir::Value& h, const DimExpr& height, const ir::Value& w, const DimExpr& width);
+ir::Value inside(const ir::Value& h, const DimExpr& height, const ir::Value& w,
+                 const DimExpr& width);
 
 }  // namespace hidet::graph

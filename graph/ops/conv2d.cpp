@@ -12,8 +12,11 @@ constexpr const char* kName = "conv2d";
 
 Window window_of(const OpCall& call) {
   const Dims& w = call.inputs[1].shape;
-  HIDET_OP_REQUIRE(w.size() == 4 && is_concrete(w), kName, "the weight has the shape ", shape_text(w), ", not four numbers");
-  Window window{{w[2].value(), w[3].value()}, call.attrs.integers("stride"), call.attrs.integers("pads"),
+  HIDET_OP_REQUIRE(w.size() == 4 && is_concrete(w), kName, "the weight has the shape ",
+                   shape_text(w), ", not four numbers");
+  Window window{{w[2].value(), w[3].value()},
+                call.attrs.integers("stride"),
+                call.attrs.integers("pads"),
                 call.attrs.integers("dilation")};
   window.check(kName);
   return window;
@@ -24,16 +27,19 @@ std::vector<TensorSpec> infer(const OpCall& call) {
   op_same_dtype(kName, call);
   const TensorSpec& x = call.inputs[0];
   const Dims& w = call.inputs[1].shape;
-  HIDET_OP_REQUIRE(x.shape.size() == 4 && w.size() == 4, kName, "the shapes ", shape_text(x.shape), " and ", shape_text(w),
-                   " are not both of rank 4");
+  HIDET_OP_REQUIRE(x.shape.size() == 4 && w.size() == 4, kName, "the shapes ", shape_text(x.shape),
+                   " and ", shape_text(w), " are not both of rank 4");
   HIDET_OP_REQUIRE(!x.dtype.is_boolean(), kName, "takes numbers, not boolean", shape_text(x.shape));
   const int64_t groups = call.attrs.integer("groups");
   const Window window = window_of(call);
-  HIDET_OP_REQUIRE(groups >= 1 && w[0].value() % groups == 0, kName, groups, " groups do not divide ", w[0], " output channels of ",
-                   shape_text(w));
-  HIDET_OP_REQUIRE(!x.shape[1].is_const() || x.shape[1] == w[1] * groups, kName, "the input ", shape_text(x.shape), " has ",
-                   x.shape[1], " channels, the weight ", shape_text(w), " in ", groups, " groups takes ", w[1] * groups);
-  return {{x.dtype, {x.shape[0], w[0], window.out_size(kName, 0, x.shape[2]), window.out_size(kName, 1, x.shape[3])}}};
+  HIDET_OP_REQUIRE(groups >= 1 && w[0].value() % groups == 0, kName, groups,
+                   " groups do not divide ", w[0], " output channels of ", shape_text(w));
+  HIDET_OP_REQUIRE(!x.shape[1].is_const() || x.shape[1] == w[1] * groups, kName, "the input ",
+                   shape_text(x.shape), " has ", x.shape[1], " channels, the weight ",
+                   shape_text(w), " in ", groups, " groups takes ", w[1] * groups);
+  return {{x.dtype,
+           {x.shape[0], w[0], window.out_size(kName, 0, x.shape[2]),
+            window.out_size(kName, 1, x.shape[3])}}};
 }
 
 ir::Task compute(const OpCall& call) {
@@ -46,14 +52,17 @@ ir::Task compute(const OpCall& call) {
   window.set_attrs(task);
   task.attrs["groups"] = groups;
   task.outputs = {add_compute(task, "y", out, [&](const Values& at) {
-    const Value total = reduce(ir::ReduceOp::sum, {w.shape[1], w.shape[2], w.shape[3]}, [&](const Values& k) {
-      const Value h = window.coordinate(0, at[2], k[1]), v = window.coordinate(1, at[3], k[2]);
-      const Value group = at[1] / index_value(w.shape[0].value() / groups);
-      const Value channel = groups == 1 ? k[0] : group * index_value(w.shape[1]) + k[0];
-      Value pixel = ir::cast(element(task.inputs[0], {at[0], channel, h, v}), ir::Type(wide));
-      if (window.padded()) pixel = ir::select(inside(h, x.shape[2], v, x.shape[3]), pixel, constant(0, wide));
-      return pixel * ir::cast(element(task.inputs[1], {at[1], k[0], k[1], k[2]}), ir::Type(wide));
-    });
+    const Value total =
+        reduce(ir::ReduceOp::sum, {w.shape[1], w.shape[2], w.shape[3]}, [&](const Values& k) {
+          const Value h = window.coordinate(0, at[2], k[1]), v = window.coordinate(1, at[3], k[2]);
+          const Value group = at[1] / index_value(w.shape[0].value() / groups);
+          const Value channel = groups == 1 ? k[0] : group * index_value(w.shape[1]) + k[0];
+          Value pixel = ir::cast(element(task.inputs[0], {at[0], channel, h, v}), ir::Type(wide));
+          if (window.padded())
+            pixel = ir::select(inside(h, x.shape[2], v, x.shape[3]), pixel, constant(0, wide));
+          return pixel *
+                 ir::cast(element(task.inputs[1], {at[1], k[0], k[1], k[2]}), ir::Type(wide));
+        });
     return ir::cast(total, ir::Type(out.dtype));
   })};
   return task;
@@ -61,7 +70,8 @@ ir::Task compute(const OpCall& call) {
 
 /// Columns [channels * kernel, out pixels] of one image's channels from `first` on.
 template <class T>
-void unfold(const Window& window, const T* image, const Shape& x, const Shape& y, int64_t channels, T* columns) {
+void unfold(const Window& window, const T* image, const Shape& x, const Shape& y, int64_t channels,
+            T* columns) {
   for (int64_t c = 0; c < channels; c++)
     for (int64_t kh = 0; kh < window.kernel[0]; kh++)
       for (int64_t kw = 0; kw < window.kernel[1]; kw++)
@@ -76,7 +86,8 @@ void unfold(const Window& window, const T* image, const Shape& x, const Shape& y
 }
 
 template <class T>
-void convolve(const Window& window, int64_t groups, const Tensor& x, const Tensor& w, const Tensor& y) {
+void convolve(const Window& window, int64_t groups, const Tensor& x, const Tensor& w,
+              const Tensor& y) {
   const Shape &xs = x.shape(), &ws = w.shape(), &ys = y.shape();
   const int64_t depth = ws[1] * ws[2] * ws[3], pixels = ys[2] * ys[3], outs = ws[0] / groups;
   std::vector<T> columns(static_cast<size_t>(depth * pixels));
@@ -103,32 +114,40 @@ std::vector<Tensor> reference(const OpCall& call, const std::vector<Tensor>& inp
 
 using Ints = std::vector<int64_t>;
 Attrs attrs_of(Ints stride, Ints pads, Ints dilation, int64_t groups) {
-  return {{"stride", std::move(stride)}, {"pads", std::move(pads)}, {"dilation", std::move(dilation)}, {"groups", groups}};
+  return {{"stride", std::move(stride)},
+          {"pads", std::move(pads)},
+          {"dilation", std::move(dilation)},
+          {"groups", groups}};
 }
 }  // namespace
 
 void register_conv2d(OpRegistry& ops) {
   const Attrs same = attrs_of({1, 1}, {1, 1, 1, 1}, {1, 1}, 1);
-  ops.add({.name = kName,
-           .doc = "convolution of x [n, c, h, w] with weight [o, c/groups, kh, kw]",
-           .infer = infer,
-           .compute = compute,
-           .reference = reference,
-           .samples = {{{{f32, {2, 3, 7, 9}}, {f32, {5, 3, 3, 3}}}, same},
-                       {{{f16, {1, 4, 6, 6}}, {f16, {5, 4, 3, 3}}}, same},
-                       {{{f64, {1, 4, 6, 5}}, {f64, {6, 2, 2, 3}}}, attrs_of({2, 1}, {0, 1, 2, 0}, {1, 2}, 2)},
-                       {{{f32, {1, 4, 9, 9}}, {f32, {4, 1, 3, 3}}}, attrs_of({2, 2}, {1, 1, 1, 1}, {1, 1}, 4)},
-                       {{{f32, {1, 3, 4, 4}}, {f32, {8, 3, 1, 1}}}, attrs_of({1, 1}, {0, 0, 0, 0}, {1, 1}, 1)},
-                       {{{i32, {1, 2, 4, 4}}, {i32, {3, 2, 3, 3}}}, same},
-                       {{{f32, {"n", 2, 5, 5}}, {f32, {3, 2, 3, 3}}}, same},
-                       {{{f32, {0, 2, 5, 5}}, {f32, {3, 2, 3, 3}}}, same}}});
+  ops.add(
+      {.name = kName,
+       .doc = "convolution of x [n, c, h, w] with weight [o, c/groups, kh, kw]",
+       .infer = infer,
+       .compute = compute,
+       .reference = reference,
+       .samples = {
+           {{{f32, {2, 3, 7, 9}}, {f32, {5, 3, 3, 3}}}, same},
+           {{{f16, {1, 4, 6, 6}}, {f16, {5, 4, 3, 3}}}, same},
+           {{{f64, {1, 4, 6, 5}}, {f64, {6, 2, 2, 3}}}, attrs_of({2, 1}, {0, 1, 2, 0}, {1, 2}, 2)},
+           {{{f32, {1, 4, 9, 9}}, {f32, {4, 1, 3, 3}}}, attrs_of({2, 2}, {1, 1, 1, 1}, {1, 1}, 4)},
+           {{{f32, {1, 3, 4, 4}}, {f32, {8, 3, 1, 1}}}, attrs_of({1, 1}, {0, 0, 0, 0}, {1, 1}, 1)},
+           {{{i32, {1, 2, 4, 4}}, {i32, {3, 2, 3, 3}}}, same},
+           {{{f32, {"n", 2, 5, 5}}, {f32, {3, 2, 3, 3}}}, same},
+           {{{f32, {0, 2, 5, 5}}, {f32, {3, 2, 3, 3}}}, same}}});
 }
 
 }  // namespace hidet::graph
 
 namespace hidet::ops {
-Tensor conv2d(const Tensor& x, const Tensor& weight, const std::vector<int64_t>& stride, const std::vector<int64_t>& pads,
-              const std::vector<int64_t>& dilation, int64_t groups) {
-  return graph::apply("conv2d", {x, weight}, {{"stride", stride}, {"pads", pads}, {"dilation", dilation}, {"groups", groups}})[0];
+Tensor conv2d(const Tensor& x, const Tensor& weight, const std::vector<int64_t>& stride,
+              const std::vector<int64_t>& pads, const std::vector<int64_t>& dilation,
+              int64_t groups) {
+  return graph::apply(
+      "conv2d", {x, weight},
+      {{"stride", stride}, {"pads", pads}, {"dilation", dilation}, {"groups", groups}})[0];
 }
 }  // namespace hidet::ops

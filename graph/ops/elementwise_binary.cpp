@@ -48,7 +48,9 @@ bool takes(Domain domain, DType t) {
   }
 }
 const char* domain_text(Domain domain) {
-  return domain == Domain::numbers ? "numbers" : domain == Domain::booleans ? "booleans" : "integers";
+  return domain == Domain::numbers    ? "numbers"
+         : domain == Domain::booleans ? "booleans"
+                                      : "integers";
 }
 
 std::vector<TensorSpec> infer(const Row& row, const OpCall& call) {
@@ -69,9 +71,11 @@ ir::Task compute(const Row& row, const OpCall& call) {
   task.outputs = {add_compute(task, "y", out, [&](const Values& at) {
     Values side;
     for (size_t k = 0; k < 2; k++)
-      side.push_back(element(task.inputs[k], broadcast_indices(call.inputs[k].shape, out.shape, at)));
+      side.push_back(
+          element(task.inputs[k], broadcast_indices(call.inputs[k].shape, out.shape, at)));
     // Truth values compare as 0 and 1.
-    const bool order = op == BinaryOp::lt || op == BinaryOp::le || op == BinaryOp::gt || op == BinaryOp::ge;
+    const bool order =
+        op == BinaryOp::lt || op == BinaryOp::le || op == BinaryOp::gt || op == BinaryOp::ge;
     if (side[0].dtype().is_boolean() && order)
       for (ir::Value& v : side) v = ir::cast(v, ir::Type(i32));
     return ir::binary(op, side[0], side[1]);
@@ -96,9 +100,10 @@ std::vector<OpSample> samples(const Row& row) {
 std::vector<TensorSpec> infer_where(const OpCall& call) {
   op_inputs("where", call, 3);
   op_same_dtype("where", call, 1);
-  HIDET_OP_REQUIRE(call.inputs[0].dtype.is_boolean(), "where", "the condition is ", call.inputs[0].dtype,
-                   shape_text(call.inputs[0].shape), ", not boolean");
-  return {{call.inputs[1].dtype, op_broadcast("where", {call.inputs[0].shape, call.inputs[1].shape, call.inputs[2].shape})}};
+  HIDET_OP_REQUIRE(call.inputs[0].dtype.is_boolean(), "where", "the condition is ",
+                   call.inputs[0].dtype, shape_text(call.inputs[0].shape), ", not boolean");
+  return {{call.inputs[1].dtype, op_broadcast("where", {call.inputs[0].shape, call.inputs[1].shape,
+                                                        call.inputs[2].shape})}};
 }
 
 ir::Task compute_where(const OpCall& call) {
@@ -161,15 +166,19 @@ HIDET_BINARY(bitwise_xor)
 Tensor mod(const Tensor& a, const Tensor& b, bool fmod) {
   return graph::apply("mod", {a, b}, {{"fmod", int64_t{fmod}}})[0];
 }
-Tensor where(const Tensor& cond, const Tensor& a, const Tensor& b) { return graph::apply("where", {cond, a, b})[0]; }
+Tensor where(const Tensor& cond, const Tensor& a, const Tensor& b) {
+  return graph::apply("where", {cond, a, b})[0];
+}
 
 }  // namespace hidet::ops
 
 namespace hidet {
 
-#define HIDET_TENSOR_OP(symbol, name)                                                              \
-  Tensor operator symbol(const Tensor& a, const Tensor& b) { return ops::name(a, b); }             \
-  Tensor operator symbol(const Tensor& a, double b) { return ops::name(a, ops::scalar_like(a, b)); } \
+#define HIDET_TENSOR_OP(symbol, name)                                                  \
+  Tensor operator symbol(const Tensor& a, const Tensor& b) { return ops::name(a, b); } \
+  Tensor operator symbol(const Tensor& a, double b) {                                  \
+    return ops::name(a, ops::scalar_like(a, b));                                       \
+  }                                                                                    \
   Tensor operator symbol(double a, const Tensor& b) { return ops::name(ops::scalar_like(b, a), b); }
 HIDET_TENSOR_OP(+, add)
 HIDET_TENSOR_OP(-, sub)

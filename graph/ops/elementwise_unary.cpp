@@ -23,27 +23,34 @@ struct Text {
 };
 /// The primitive of that name.
 template <Text name>
-Value direct(const Value& x) { return prim(name.value, x); }
+Value direct(const Value& x) {
+  return prim(name.value, x);
+}
 
 Value f_neg(const Value& x) { return -x; }
 Value f_abs(const Value& x) { return prim("abs", x); }
 Value f_sign(const Value& x) {
   const Value one = num(1, x), zero = num(0, x);
-  const Value s = ir::select(x > zero, one, ir::select(x < zero, x.dtype().is_signed() ? num(-1, x) : zero, zero));
+  const Value s = ir::select(x > zero, one,
+                             ir::select(x < zero, x.dtype().is_signed() ? num(-1, x) : zero, zero));
   return x.dtype().is_float() ? ir::select(prim("isnan", x), x, s) : s;
 }
 Value f_reciprocal(const Value& x) { return num(1, x) / x; }
 Value f_not(const Value& x) { return !x; }
 Value f_bit_not(const Value& x) { return ~x; }
 Value f_relu(const Value& x) { return ir::max(x, num(0, x)); }
-Value f_gelu(const Value& x) { return num(0.5, x) * x * (num(1, x) + prim("erf", x * num(std::sqrt(0.5), x))); }
+Value f_gelu(const Value& x) {
+  return num(0.5, x) * x * (num(1, x) + prim("erf", x * num(std::sqrt(0.5), x)));
+}
 Value f_gelu_tanh(const Value& x) {
   const Value inner = num(std::sqrt(2 / M_PI), x) * (x + num(0.044715, x) * x * x * x);
   return num(0.5, x) * x * (num(1, x) + prim("tanh", inner));
 }
 Value f_silu(const Value& x) { return x * prim("sigmoid", x); }
 /// log(1 + e^x) without overflow.
-Value f_softplus(const Value& x) { return ir::max(x, num(0, x)) + prim("log1p", prim("exp", -prim("abs", x))); }
+Value f_softplus(const Value& x) {
+  return ir::max(x, num(0, x)) + prim("log1p", prim("exp", -prim("abs", x)));
+}
 Value f_softsign(const Value& x) { return x / (num(1, x) + prim("abs", x)); }
 Value unit_clip(const Value& x) { return ir::min(ir::max(x, num(0, x)), num(1, x)); }
 Value f_hard_sigmoid(const Value& x) { return unit_clip(x * num(0.2, x) + num(0.5, x)); }
@@ -110,7 +117,8 @@ const char* domain_text(Domain domain) {
 }
 
 /// y = f(x) elementwise, halves through f32.
-ir::Task map_task(const std::string& name, const OpCall& call, DType result, const std::function<Value(const Value&)>& f) {
+ir::Task map_task(const std::string& name, const OpCall& call, DType result,
+                  const std::function<Value(const Value&)>& f) {
   ir::Task task = new_task(name, call);
   const DType t = call.inputs[0].dtype;
   task.outputs = {add_compute(task, "y", {result, call.inputs[0].shape}, [&](const Values& at) {
@@ -124,8 +132,8 @@ ir::Task map_task(const std::string& name, const OpCall& call, DType result, con
 
 void check_domain(const std::string& name, Domain domain, const OpCall& call) {
   op_inputs(name, call, 1);
-  HIDET_OP_REQUIRE(takes(domain, call.inputs[0].dtype), name, "takes ", domain_text(domain), ", not ", call.inputs[0].dtype,
-                   shape_text(call.inputs[0].shape));
+  HIDET_OP_REQUIRE(takes(domain, call.inputs[0].dtype), name, "takes ", domain_text(domain),
+                   ", not ", call.inputs[0].dtype, shape_text(call.inputs[0].shape));
 }
 
 std::vector<OpSample> samples(Domain domain, const Attrs& attrs = {}) {
@@ -139,17 +147,20 @@ std::vector<OpSample> samples(Domain domain, const Attrs& attrs = {}) {
   return out;
 }
 
-void add_parametric(OpRegistry& ops, const std::string& name, const std::string& doc, Domain domain, const Attrs& sample,
-                    Value (*f)(const Value&, const Attrs&)) {
+void add_parametric(OpRegistry& ops, const std::string& name, const std::string& doc, Domain domain,
+                    const Attrs& sample, Value (*f)(const Value&, const Attrs&)) {
   ops.add({.name = name,
            .doc = doc,
-           .infer = [name, domain](const OpCall& call) {
-             check_domain(name, domain, call);
-             return call.inputs;
-           },
-           .compute = [name, f](const OpCall& call) {
-             return map_task(name, call, call.inputs[0].dtype, [&](const Value& x) { return f(x, call.attrs); });
-           },
+           .infer =
+               [name, domain](const OpCall& call) {
+                 check_domain(name, domain, call);
+                 return call.inputs;
+               },
+           .compute =
+               [name, f](const OpCall& call) {
+                 return map_task(name, call, call.inputs[0].dtype,
+                                 [&](const Value& x) { return f(x, call.attrs); });
+               },
            .samples = samples(domain, sample)});
 }
 
@@ -200,14 +211,18 @@ void register_elementwise_unary(OpRegistry& ops) {
                check_domain(row.name, row.domain, call);
                return {{row.to_boolean ? boolean : call.inputs[0].dtype, call.inputs[0].shape}};
              },
-             .compute = [&row](const OpCall& call) {
-               return map_task(row.name, call, row.to_boolean ? boolean : call.inputs[0].dtype, row.f);
-             },
+             .compute =
+                 [&row](const OpCall& call) {
+                   return map_task(row.name, call, row.to_boolean ? boolean : call.inputs[0].dtype,
+                                   row.f);
+                 },
              .samples = samples(row.domain)});
-  add_parametric(ops, "clip", "x between low and high; each may be left out; NaN stays", Domain::numbers,
-                 {{"low", -1.0}, {"high", 2.0}}, f_clip);
-  add_parametric(ops, "leaky_relu", "x, or alpha x where x < 0", Domain::floats, {{"alpha", 0.01}}, f_leaky_relu);
-  add_parametric(ops, "elu", "x, or alpha (e^x - 1) where x < 0", Domain::floats, {{"alpha", 0.5}}, f_elu);
+  add_parametric(ops, "clip", "x between low and high; each may be left out; NaN stays",
+                 Domain::numbers, {{"low", -1.0}, {"high", 2.0}}, f_clip);
+  add_parametric(ops, "leaky_relu", "x, or alpha x where x < 0", Domain::floats, {{"alpha", 0.01}},
+                 f_leaky_relu);
+  add_parametric(ops, "elu", "x, or alpha (e^x - 1) where x < 0", Domain::floats, {{"alpha", 0.5}},
+                 f_elu);
   ops.add({.name = "cast",
            .doc = "conversion: integers wrap, floats to integers saturate, NaN gives 0",
            .infer = infer_cast,
@@ -242,8 +257,12 @@ Tensor clip(const Tensor& x, std::optional<double> low, std::optional<double> hi
   if (high) attrs.set("high", *high);
   return graph::apply("clip", {x}, attrs)[0];
 }
-Tensor leaky_relu(const Tensor& x, double alpha) { return graph::apply("leaky_relu", {x}, {{"alpha", alpha}})[0]; }
-Tensor elu(const Tensor& x, double alpha) { return graph::apply("elu", {x}, {{"alpha", alpha}})[0]; }
+Tensor leaky_relu(const Tensor& x, double alpha) {
+  return graph::apply("leaky_relu", {x}, {{"alpha", alpha}})[0];
+}
+Tensor elu(const Tensor& x, double alpha) {
+  return graph::apply("elu", {x}, {{"alpha", alpha}})[0];
+}
 Tensor cast(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x : graph::apply("cast", {x}, {{"dtype", dtype}})[0];
 }

@@ -11,13 +11,16 @@ using ir::Value;
 std::vector<TensorSpec> infer_full(const OpCall& call) {
   op_inputs("full", call, 0);
   for (const DimExpr& d : call.attrs.dims("shape"))
-    HIDET_OP_REQUIRE(!d.is_const() || d.value() >= 0, "full", "the size ", d, " in ", shape_text(call.attrs.dims("shape")));
+    HIDET_OP_REQUIRE(!d.is_const() || d.value() >= 0, "full", "the size ", d, " in ",
+                     shape_text(call.attrs.dims("shape")));
   return {{call.attrs.dtype("dtype"), call.attrs.dims("shape")}};
 }
 ir::Task compute_full(const OpCall& call) {
   const TensorSpec out = infer_full(call)[0];
   ir::Task task = new_task("full", call);
-  task.outputs = {add_compute(task, "y", out, [&](const Values&) { return constant(call.attrs.number("value"), out.dtype); })};
+  task.outputs = {add_compute(task, "y", out, [&](const Values&) {
+    return constant(call.attrs.number("value"), out.dtype);
+  })};
   return task;
 }
 
@@ -32,7 +35,8 @@ ir::Task compute_range(const OpCall& call) {
   const TensorSpec out = infer_range(call)[0];
   ir::Task task = new_task("range", call);
   task.outputs = {add_compute(task, "y", out, [&](const Values& at) {
-    const Value v = index_value(call.attrs.dims("start_count")[0]) + at[0] * index_value(call.attrs.integer("step"));
+    const Value v = index_value(call.attrs.dims("start_count")[0]) +
+                    at[0] * index_value(call.attrs.integer("step"));
     return ir::cast(v, ir::Type(out.dtype));
   })};
   return task;
@@ -53,7 +57,8 @@ ir::Task compute_dims(const OpCall& call) {
     Value out = index_value(values.back());
     if (!at.empty())
       for (size_t i = values.size() - 1; i-- > 0;)
-        out = ir::select(at[0] == index_value(static_cast<int64_t>(i)), index_value(values[i]), out);
+        out =
+            ir::select(at[0] == index_value(static_cast<int64_t>(i)), index_value(values[i]), out);
     return out;
   })};
   return task;
@@ -61,21 +66,29 @@ ir::Task compute_dims(const OpCall& call) {
 }  // namespace
 
 void register_fill(OpRegistry& ops) {
-  const auto full = [](Dims shape, double value, DType t) { return Attrs{{"shape", std::move(shape)}, {"value", value}, {"dtype", t}}; };
+  const auto full = [](Dims shape, double value, DType t) {
+    return Attrs{{"shape", std::move(shape)}, {"value", value}, {"dtype", t}};
+  };
   const auto range = [](int64_t start, int64_t count, int64_t step, DType t) {
     return Attrs{{"start_count", Dims{start, count}}, {"step", step}, {"dtype", t}};
   };
-  const auto dims = [](Dims values, int64_t scalar) { return Attrs{{"values", std::move(values)}, {"scalar", scalar}}; };
+  const auto dims = [](Dims values, int64_t scalar) {
+    return Attrs{{"values", std::move(values)}, {"scalar", scalar}};
+  };
   ops.add({.name = "full",
            .doc = "every element `value`",
            .infer = infer_full,
            .compute = compute_full,
-           .samples = {{{}, full({2, 3}, 1.5, f32)}, {{}, full({}, -7, i64)}, {{}, full({0}, 1, f16)}, {{}, full({5}, 1, boolean)}}});
+           .samples = {{{}, full({2, 3}, 1.5, f32)},
+                       {{}, full({}, -7, i64)},
+                       {{}, full({0}, 1, f16)},
+                       {{}, full({5}, 1, boolean)}}});
   ops.add({.name = "range",
            .doc = "`count` values from `start` on by `step`",
            .infer = infer_range,
            .compute = compute_range,
-           .samples = {{{}, range(3, 7, -2, i64)}, {{}, range(0, 37, 1, f32)}, {{}, range(1, 0, 1, i32)}}});
+           .samples = {
+               {{}, range(3, 7, -2, i64)}, {{}, range(0, 37, 1, f32)}, {{}, range(1, 0, 1, i32)}}});
   ops.add({.name = "dims",
            .doc = "formulas of sizes as i64 values",
            .infer = infer_dims,
@@ -89,7 +102,9 @@ namespace hidet::ops {
 using graph::apply;
 
 Tensor full(const std::vector<DimExpr>& shape, double value, DType dtype, Device device) {
-  return apply("full", {}, {{"shape", shape}, {"value", value}, {"dtype", dtype}, {"device", device.name()}})[0];
+  return apply(
+      "full", {},
+      {{"shape", shape}, {"value", value}, {"dtype", dtype}, {"device", device.name()}})[0];
 }
 Tensor scalar_like(const Tensor& x, double value) {
   if (!x.is_symbolic()) return ops::full(std::vector<DimExpr>{}, value, x.dtype(), x.device());
@@ -97,10 +112,15 @@ Tensor scalar_like(const Tensor& x, double value) {
   return ops::full(std::vector<DimExpr>{}, value, x.dtype(), x.device());
 }
 Tensor range(const DimExpr& start, const DimExpr& count, int64_t step, DType dtype, Device device) {
-  return apply("range", {}, {{"start_count", std::vector<DimExpr>{start, count}}, {"step", step}, {"dtype", dtype}, {"device", device.name()}})[0];
+  return apply("range", {},
+               {{"start_count", std::vector<DimExpr>{start, count}},
+                {"step", step},
+                {"dtype", dtype},
+                {"device", device.name()}})[0];
 }
 Tensor dims(const std::vector<DimExpr>& values, bool scalar, Device device) {
-  return apply("dims", {}, {{"values", values}, {"scalar", int64_t{scalar}}, {"device", device.name()}})[0];
+  return apply("dims", {},
+               {{"values", values}, {"scalar", int64_t{scalar}}, {"device", device.name()}})[0];
 }
 Tensor shape(const Tensor& x) { return dims(x.shape_expr(), false, x.device()); }
 

@@ -13,7 +13,7 @@ using ir::Value;
 
 /// Shapes of one product: batch dims and m, n, k; a side of rank 1 is a row or a column.
 struct Sizes {
-  Dims a, b;          ///< of rank 2 or more
+  Dims a, b;  ///< of rank 2 or more
   Dims batch;
   DimExpr m, n, k;
   bool drop_m, drop_n;
@@ -26,9 +26,10 @@ Sizes sizes_of(const OpCall& call) {
   Sizes s;
   s.a = call.inputs[0].shape;
   s.b = call.inputs[1].shape;
-  HIDET_OP_REQUIRE(!s.a.empty() && !s.b.empty(), "matmul", "the shapes ", shape_text(s.a), " and ", shape_text(s.b),
-                   ": a side of rank 0");
-  HIDET_OP_REQUIRE(!call.inputs[0].dtype.is_boolean(), "matmul", "takes numbers, not boolean", shape_text(s.a));
+  HIDET_OP_REQUIRE(!s.a.empty() && !s.b.empty(), "matmul", "the shapes ", shape_text(s.a), " and ",
+                   shape_text(s.b), ": a side of rank 0");
+  HIDET_OP_REQUIRE(!call.inputs[0].dtype.is_boolean(), "matmul", "takes numbers, not boolean",
+                   shape_text(s.a));
   s.drop_m = s.a.size() == 1;
   s.drop_n = s.b.size() == 1;
   if (s.drop_m) s.a.insert(s.a.begin(), 1);
@@ -37,17 +38,21 @@ Sizes sizes_of(const OpCall& call) {
   s.n = s.b.back();
   s.k = s.a.back();
   const DimExpr& k = s.b[s.b.size() - 2];
-  HIDET_OP_REQUIRE(s.k == k || !s.k.is_const() || !k.is_const(), "matmul", "the shapes ", shape_text(call.inputs[0].shape), " and ",
-                   shape_text(call.inputs[1].shape), ": ", s.k, " columns meet ", k, " rows");
+  HIDET_OP_REQUIRE(s.k == k || !s.k.is_const() || !k.is_const(), "matmul", "the shapes ",
+                   shape_text(call.inputs[0].shape), " and ", shape_text(call.inputs[1].shape),
+                   ": ", s.k, " columns meet ", k, " rows");
   if (!s.k.is_const()) s.k = k;  // a number where one side has one
-  s.batch = op_broadcast("matmul", {Dims(s.a.begin(), s.a.end() - 2), Dims(s.b.begin(), s.b.end() - 2)});
+  s.batch =
+      op_broadcast("matmul", {Dims(s.a.begin(), s.a.end() - 2), Dims(s.b.begin(), s.b.end() - 2)});
   s.out = s.batch;
   if (!s.drop_m) s.out.push_back(s.m);
   if (!s.drop_n) s.out.push_back(s.n);
   return s;
 }
 
-std::vector<TensorSpec> infer(const OpCall& call) { return {{call.inputs.at(0).dtype, sizes_of(call).out}}; }
+std::vector<TensorSpec> infer(const OpCall& call) {
+  return {{call.inputs.at(0).dtype, sizes_of(call).out}};
+}
 
 ir::Task compute(const OpCall& call) {
   const Sizes s = sizes_of(call);
@@ -62,7 +67,8 @@ ir::Task compute(const OpCall& call) {
       a.push_back(k[0]);
       b.push_back(k[0]);
       if (!s.drop_n) b.push_back(at.back());
-      return ir::cast(element(task.inputs[0], a), ir::Type(wide)) * ir::cast(element(task.inputs[1], b), ir::Type(wide));
+      return ir::cast(element(task.inputs[0], a), ir::Type(wide)) *
+             ir::cast(element(task.inputs[1], b), ir::Type(wide));
     });
     return ir::cast(total, ir::Type(t));
   })};
@@ -83,7 +89,8 @@ void run_batches(const Sizes& s, const Tensor& a, const Tensor& b, const Tensor&
   };
   Shape at(batch.size());
   for (int64_t i = 0, count = product(batch); i < count; i++) {
-    gemm(static_cast<const T*>(a.data()) + offset(s.a, at) * m * k, static_cast<const T*>(b.data()) + offset(s.b, at) * k * n,
+    gemm(static_cast<const T*>(a.data()) + offset(s.a, at) * m * k,
+         static_cast<const T*>(b.data()) + offset(s.b, at) * k * n,
          static_cast<T*>(c.data()) + i * m * n, m, n, k);
     for (size_t d = batch.size(); d-- > 0 && ++at[d] == batch[d];) at[d] = 0;
   }
@@ -105,7 +112,8 @@ std::vector<Tensor> reference(const OpCall& call, const std::vector<Tensor>& inp
 
 void register_matmul(OpRegistry& ops) {
   std::vector<OpSample> samples;
-  for (DType t : {f32, f16, bf16, f64, i32, i8}) samples.push_back({{{t, {17, 31}}, {t, {31, 33}}}});
+  for (DType t : {f32, f16, bf16, f64, i32, i8})
+    samples.push_back({{{t, {17, 31}}, {t, {31, 33}}}});
   samples.push_back({{{f32, {2, 1, 5, 8}}, {f32, {3, 8, 7}}}});
   samples.push_back({{{f32, {8}}, {f32, {2, 8, 7}}}});
   samples.push_back({{{f32, {2, 7, 8}}, {f32, {8}}}});

@@ -18,7 +18,8 @@ Value zero(DType t) { return Value(ir::make_const(0, t)); }
 ir::Task start(const char* name, const OpCall& c) {
   ir::Task t;
   t.name = name;
-  for (size_t i = 0; i < c.inputs.size(); i++) t.inputs.push_back(task_input(static_cast<int>(i), c.inputs[i]));
+  for (size_t i = 0; i < c.inputs.size(); i++)
+    t.inputs.push_back(task_input(static_cast<int>(i), c.inputs[i]));
   return t;
 }
 ir::Task finish(ir::Task t, ir::VarRef output) {
@@ -54,7 +55,8 @@ ir::Task matmul_packed(const OpCall& c) {
     return reduce(ir::ReduceOp::sum, {c.inputs[0].shape.back()}, [&](const std::vector<Value>& k) {
       std::vector<Value> at(i.begin(), i.end() - 1);
       at.push_back(k[0]);
-      return element(t.inputs[0], at) * element(t.inputs[1], {i.back() / kPanel, k[0], i.back() % kPanel});
+      return element(t.inputs[0], at) *
+             element(t.inputs[1], {i.back() / kPanel, k[0], i.back() % kPanel});
     });
   });
   return finish(std::move(t), y);
@@ -71,7 +73,8 @@ ir::Task pack_conv(const OpCall& c) {
   const Value o(w[0]), ch(w[1]), s(w[3]);
   auto y = add_compute(t, "y", infer_pack_conv(c)[0], [&](const std::vector<Value>& i) {
     const Value column = i[0] * kPanel + i[2], tap = i[1] / ch;
-    return ir::select(column < o, element(t.inputs[0], {column, i[1] % ch, tap / s, tap % s}), zero(c.inputs[0].dtype));
+    return ir::select(column < o, element(t.inputs[0], {column, i[1] % ch, tap / s, tap % s}),
+                      zero(c.inputs[0].dtype));
   });
   return finish(std::move(t), y);
 }
@@ -88,7 +91,9 @@ struct Window {
   DimExpr out(const DimExpr& in, int i) const {
     return floordiv(in + (pad[i] + pad[i + 2] - dilation[i] * (kernel[i] - 1) - 1), stride[i]) + 1;
   }
-  Value at(const Value& o, const Value& k, int i) const { return o * stride[i] + k * dilation[i] - pad[i]; }
+  Value at(const Value& o, const Value& k, int i) const {
+    return o * stride[i] + k * dilation[i] - pad[i];
+  }
   void describe(ir::Task& t) const {
     static const char* const names[] = {"h", "w"};
     for (int i = 0; i < 2; i++) {
@@ -97,11 +102,13 @@ struct Window {
       t.attrs["stride_" + n] = stride[i];
       t.attrs["dilation_" + n] = dilation[i];
     }
-    t.attrs["pad_t"] = pad[0], t.attrs["pad_l"] = pad[1], t.attrs["pad_b"] = pad[2], t.attrs["pad_r"] = pad[3];
+    t.attrs["pad_t"] = pad[0], t.attrs["pad_l"] = pad[1], t.attrs["pad_b"] = pad[2],
+    t.attrs["pad_r"] = pad[3];
   }
 };
 /// x[n, h, w, c], 0 outside the image.
-Value padded(const ir::VarRef& x, const TensorSpec& spec, const Value& n, const Value& h, const Value& w, const Value& c, const Value& outside) {
+Value padded(const ir::VarRef& x, const TensorSpec& spec, const Value& n, const Value& h,
+             const Value& w, const Value& c, const Value& outside) {
   const Value inside = 0 <= h && h < Value(spec.shape[1]) && 0 <= w && w < Value(spec.shape[2]);
   return ir::select(inside, element(x, {n, h, w, c}), outside);
 }
@@ -119,10 +126,14 @@ ir::Task conv(const OpCall& c) {
   t.attrs["n"] = c.attrs.integer("n");
   const DimExpr channels = c.inputs[0].shape[3];
   auto y = add_compute(t, "y", infer_conv(c)[0], [&](const std::vector<Value>& i) {
-    return reduce(ir::ReduceOp::sum, {w.kernel[0], w.kernel[1], channels}, [&](const std::vector<Value>& k) {
-      const Value x = padded(t.inputs[0], c.inputs[0], i[0], w.at(i[1], k[0], 0), w.at(i[2], k[1], 1), k[2], zero(c.inputs[0].dtype));
-      return x * element(t.inputs[1], {i[3] / kPanel, (k[0] * w.kernel[1] + k[1]) * Value(channels) + k[2], i[3] % kPanel});
-    });
+    return reduce(
+        ir::ReduceOp::sum, {w.kernel[0], w.kernel[1], channels}, [&](const std::vector<Value>& k) {
+          const Value x = padded(t.inputs[0], c.inputs[0], i[0], w.at(i[1], k[0], 0),
+                                 w.at(i[2], k[1], 1), k[2], zero(c.inputs[0].dtype));
+          return x * element(t.inputs[1],
+                             {i[3] / kPanel, (k[0] * w.kernel[1] + k[1]) * Value(channels) + k[2],
+                              i[3] % kPanel});
+        });
   });
   return finish(std::move(t), y);
 }
@@ -151,7 +162,8 @@ ir::Task depthwise(const OpCall& c) {
   w.describe(t);
   auto y = add_compute(t, "y", infer_depthwise(c)[0], [&](const std::vector<Value>& i) {
     return reduce(ir::ReduceOp::sum, {w.kernel[0], w.kernel[1]}, [&](const std::vector<Value>& k) {
-      const Value x = padded(t.inputs[0], c.inputs[0], i[0], w.at(i[1], k[0], 0), w.at(i[2], k[1], 1), i[3], zero(c.inputs[0].dtype));
+      const Value x = padded(t.inputs[0], c.inputs[0], i[0], w.at(i[1], k[0], 0),
+                             w.at(i[2], k[1], 1), i[3], zero(c.inputs[0].dtype));
       return x * element(t.inputs[1], {k[0] * w.kernel[1] + k[1], i[3]});
     });
   });
@@ -166,15 +178,18 @@ ir::Task max_pool(const OpCall& c) {
   const DType dtype = c.inputs[0].dtype;
   auto y = add_compute(t, "y", infer_depthwise(c)[0], [&](const std::vector<Value>& i) {
     return reduce(ir::ReduceOp::max, {w.kernel[0], w.kernel[1]}, [&](const std::vector<Value>& k) {
-      return padded(t.inputs[0], c.inputs[0], i[0], w.at(i[1], k[0], 0), w.at(i[2], k[1], 1), i[3], Value(ir::reduce_identity(ir::ReduceOp::max, dtype)));
+      return padded(t.inputs[0], c.inputs[0], i[0], w.at(i[1], k[0], 0), w.at(i[2], k[1], 1), i[3],
+                    Value(ir::reduce_identity(ir::ReduceOp::max, dtype)));
     });
   });
   return finish(std::move(t), y);
 }
 
 Attrs window(int64_t k, int64_t stride, int64_t pad) {
-  return {{"kernel", std::vector<int64_t>{k, k}}, {"stride", std::vector<int64_t>{stride, stride}},
-          {"dilation", std::vector<int64_t>{1, 1}}, {"pads", std::vector<int64_t>{pad, pad, pad, pad}}};
+  return {{"kernel", std::vector<int64_t>{k, k}},
+          {"stride", std::vector<int64_t>{stride, stride}},
+          {"dilation", std::vector<int64_t>{1, 1}},
+          {"pads", std::vector<int64_t>{pad, pad, pad, pad}}};
 }
 Attrs with_n(Attrs a, int64_t n) {
   a.set("n", n);
@@ -184,20 +199,43 @@ Attrs with_n(Attrs a, int64_t n) {
 }  // namespace
 
 void register_packed(OpRegistry& ops) {
-  ops.add({.name = "pack_matmul_weight", .doc = "panels of a [k, n] weight", .infer = infer_pack_matmul, .compute = pack_matmul,
+  ops.add({.name = "pack_matmul_weight",
+           .doc = "panels of a [k, n] weight",
+           .infer = infer_pack_matmul,
+           .compute = pack_matmul,
            .samples = {{{{f32, {5, 35}}}, {}}}});
-  ops.add({.name = "matmul_packed", .doc = "product with a packed weight of `n` columns", .infer = infer_matmul_packed, .compute = matmul_packed,
-           .samples = {{{{f32, {"n", 5}}, {f32, {3, 5, 16}}}, {{"n", int64_t{35}}}}, {{{f32, {2, 3, 7}}, {f32, {1, 7, 16}}}, {{"n", int64_t{9}}}}}});
-  ops.add({.name = "pack_conv_weight", .doc = "panels of a [o, c, r, s] weight", .infer = infer_pack_conv, .compute = pack_conv,
+  ops.add({.name = "matmul_packed",
+           .doc = "product with a packed weight of `n` columns",
+           .infer = infer_matmul_packed,
+           .compute = matmul_packed,
+           .samples = {{{{f32, {"n", 5}}, {f32, {3, 5, 16}}}, {{"n", int64_t{35}}}},
+                       {{{f32, {2, 3, 7}}, {f32, {1, 7, 16}}}, {{"n", int64_t{9}}}}}});
+  ops.add({.name = "pack_conv_weight",
+           .doc = "panels of a [o, c, r, s] weight",
+           .infer = infer_pack_conv,
+           .compute = pack_conv,
            .samples = {{{{f32, {5, 3, 3, 2}}}, {}}}});
-  ops.add({.name = "conv2d_nhwc", .doc = "convolution of [n, h, w, c] with a packed weight of `n` output channels", .infer = infer_conv, .compute = conv,
+  ops.add({.name = "conv2d_nhwc",
+           .doc = "convolution of [n, h, w, c] with a packed weight of `n` output channels",
+           .infer = infer_conv,
+           .compute = conv,
            .samples = {{{{f32, {"n", 7, 6, 3}}, {f32, {2, 27, 16}}}, with_n(window(3, 1, 1), 20)},
                        {{{f32, {1, 8, 8, 5}}, {f32, {1, 5, 16}}}, with_n(window(1, 2, 0), 16)}}});
-  ops.add({.name = "pack_depthwise_weight", .doc = "[r * s, c] of a [c, 1, r, s] weight", .infer = infer_pack_depthwise, .compute = pack_depthwise,
+  ops.add({.name = "pack_depthwise_weight",
+           .doc = "[r * s, c] of a [c, 1, r, s] weight",
+           .infer = infer_pack_depthwise,
+           .compute = pack_depthwise,
            .samples = {{{{f32, {5, 1, 3, 3}}}, {}}}});
-  ops.add({.name = "depthwise_nhwc", .doc = "depthwise convolution of [n, h, w, c] with an [r * s, c] weight", .infer = infer_depthwise, .compute = depthwise,
-           .samples = {{{{f32, {"n", 7, 6, 20}}, {f32, {9, 20}}}, window(3, 1, 1)}, {{{f32, {1, 9, 8, 33}}, {f32, {9, 33}}}, window(3, 2, 1)}}});
-  ops.add({.name = "max_pool_nhwc", .doc = "largest value of each window of [n, h, w, c]; NaN wins", .infer = infer_depthwise, .compute = max_pool,
+  ops.add({.name = "depthwise_nhwc",
+           .doc = "depthwise convolution of [n, h, w, c] with an [r * s, c] weight",
+           .infer = infer_depthwise,
+           .compute = depthwise,
+           .samples = {{{{f32, {"n", 7, 6, 20}}, {f32, {9, 20}}}, window(3, 1, 1)},
+                       {{{f32, {1, 9, 8, 33}}, {f32, {9, 33}}}, window(3, 2, 1)}}});
+  ops.add({.name = "max_pool_nhwc",
+           .doc = "largest value of each window of [n, h, w, c]; NaN wins",
+           .infer = infer_depthwise,
+           .compute = max_pool,
            .samples = {{{{f32, {"n", 7, 6, 20}}}, window(3, 2, 1)}}});
 }
 

@@ -24,7 +24,9 @@ std::vector<Tensor> clean_transpose(const FlowGraph::Node& n, const std::vector<
   return {ops::transpose(inner->inputs[0], both)};
 }
 
-bool is_reshape(const std::string& name) { return name == "reshape" || name == "squeeze" || name == "unsqueeze" || name == "flatten"; }
+bool is_reshape(const std::string& name) {
+  return name == "reshape" || name == "squeeze" || name == "unsqueeze" || name == "flatten";
+}
 
 std::vector<Tensor> clean_reshape(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
   const std::vector<DimExpr> shape = n.outputs[0].shape_expr();
@@ -40,14 +42,16 @@ std::vector<Tensor> clean_reshape(const FlowGraph::Node& n, const std::vector<Te
 }  // namespace
 
 FlowGraph clean_moves(const FlowGraph& g) {
-  return rebuild(g, [](const FlowGraph::Node& n, const std::vector<Tensor>& in) -> std::vector<Tensor> {
-    const std::string& name = n.op->def->name;
-    if (name == "transpose") return clean_transpose(n, in);
-    if (is_reshape(name)) return clean_reshape(n, in);
-    if ((name == "cast" && n.outputs[0].dtype() == in[0].dtype()) || name == "identity") return {in[0]};
-    if (name == "expand" && n.outputs[0].shape_expr() == in[0].shape_expr()) return {in[0]};
-    return {};
-  });
+  return rebuild(
+      g, [](const FlowGraph::Node& n, const std::vector<Tensor>& in) -> std::vector<Tensor> {
+        const std::string& name = n.op->def->name;
+        if (name == "transpose") return clean_transpose(n, in);
+        if (is_reshape(name)) return clean_reshape(n, in);
+        if ((name == "cast" && n.outputs[0].dtype() == in[0].dtype()) || name == "identity")
+          return {in[0]};
+        if (name == "expand" && n.outputs[0].shape_expr() == in[0].shape_expr()) return {in[0]};
+        return {};
+      });
 }
 
 }  // namespace hidet::graph

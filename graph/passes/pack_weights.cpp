@@ -14,10 +14,15 @@ const std::vector<int64_t> kToNhwc{0, 2, 3, 1}, kToNchw{0, 3, 1, 2};
 
 bool is_elementwise(const std::string& name) {
   static const std::set<std::string> names = {
-      "add", "sub", "mul", "div", "mod", "pow", "minimum", "maximum", "equal", "not_equal", "less", "less_equal", "greater",
-      "greater_equal", "logical_and", "logical_or", "logical_xor", "where", "neg", "exp", "log", "sqrt", "rsqrt", "tanh", "erf",
-      "sigmoid", "sin", "cos", "floor", "ceil", "round", "abs", "sign", "reciprocal", "logical_not", "isnan", "isinf", "relu",
-      "gelu", "gelu_tanh", "silu", "softplus", "softsign", "hard_sigmoid", "hard_swish", "clip", "leaky_relu", "elu", "cast"};
+      "add",      "sub",           "mul",         "div",        "mod",         "pow",
+      "minimum",  "maximum",       "equal",       "not_equal",  "less",        "less_equal",
+      "greater",  "greater_equal", "logical_and", "logical_or", "logical_xor", "where",
+      "neg",      "exp",           "log",         "sqrt",       "rsqrt",       "tanh",
+      "erf",      "sigmoid",       "sin",         "cos",        "floor",       "ceil",
+      "round",    "abs",           "sign",        "reciprocal", "logical_not", "isnan",
+      "isinf",    "relu",          "gelu",        "gelu_tanh",  "silu",        "softplus",
+      "softsign", "hard_sigmoid",  "hard_swish",  "clip",       "leaky_relu",  "elu",
+      "cast"};
   return names.count(name) != 0;
 }
 
@@ -37,7 +42,8 @@ class Packer {
   /// The NHWC form of an NCHW tensor: known, or a transpose.
   Tensor nhwc(const Tensor& t) {
     const auto op = producer_of(t);
-    if (op && op->def->name == "transpose" && op->attrs.integers("perm") == kToNchw) return op->inputs[0];
+    if (op && op->def->name == "transpose" && op->attrs.integers("perm") == kToNchw)
+      return op->inputs[0];
     auto [it, fresh] = nhwc_.emplace(t.id(), Tensor());
     if (fresh) {
       it->second = ops::transpose(t, kToNhwc);
@@ -52,7 +58,10 @@ class Packer {
   static Tensor nchw(const Tensor& t) { return ops::transpose(t, kToNchw); }
 
   static Attrs window(const Attrs& a, std::vector<int64_t> kernel) {
-    return {{"kernel", std::move(kernel)}, {"stride", a.integers("stride")}, {"dilation", a.integers("dilation")}, {"pads", a.integers("pads")}};
+    return {{"kernel", std::move(kernel)},
+            {"stride", a.integers("stride")},
+            {"dilation", a.integers("dilation")},
+            {"pads", a.integers("pads")}};
   }
   static bool constant(const Tensor& t, size_t from) {
     const std::vector<DimExpr> s = t.shape_expr();
@@ -64,7 +73,9 @@ class Packer {
   std::vector<Tensor> conv(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
     const int64_t groups = n.op->attrs.integer("groups");
     const Tensor& weight = in[1];
-    if (!is_weight(weight) || in[0].dtype() != f32 || !constant(weight, 0) || !in[0].shape_expr()[1].is_const()) return {};
+    if (!is_weight(weight) || in[0].dtype() != f32 || !constant(weight, 0) ||
+        !in[0].shape_expr()[1].is_const())
+      return {};
     const std::vector<DimExpr> w = weight.shape_expr();
     Attrs a = window(n.op->attrs, {w[2].value(), w[3].value()});
     const int64_t channels = in[0].shape_expr()[1].value();
@@ -81,7 +92,8 @@ class Packer {
   std::vector<Tensor> pool(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
     const Attrs& a = n.op->attrs;
     if (!has_nhwc(in[0]) || (a.has("ceil_mode") && a.integer("ceil_mode"))) return {};
-    return {nchw(apply("max_pool_nhwc", {nhwc(in[0])}, window(a, a.integers("kernel")), n.op->name)[0])};
+    return {nchw(
+        apply("max_pool_nhwc", {nhwc(in[0])}, window(a, a.integers("kernel")), n.op->name)[0])};
   }
 
   /// A mean over the image of a tensor that exists in NHWC.
@@ -97,7 +109,9 @@ class Packer {
 
   std::vector<Tensor> matmul(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
     const Tensor& b = in[1];
-    if (!is_weight(b) || b.rank() != 2 || in[0].rank() < 2 || in[0].dtype() != f32 || !constant(b, 0)) return {};
+    if (!is_weight(b) || b.rank() != 2 || in[0].rank() < 2 || in[0].dtype() != f32 ||
+        !constant(b, 0))
+      return {};
     const int64_t columns = b.shape_expr()[1].value();
     if (columns == 0 || b.shape_expr()[0].is_const(0)) return {};
     const Tensor packed = apply("pack_matmul_weight", {b})[0];
@@ -130,7 +144,8 @@ class Packer {
 
 FlowGraph pack_weights(const FlowGraph& g) {
   Packer p;
-  return rebuild(g, [&](const FlowGraph::Node& n, const std::vector<Tensor>& in) { return p.rewrite(n, in); });
+  return rebuild(
+      g, [&](const FlowGraph::Node& n, const std::vector<Tensor>& in) { return p.rewrite(n, in); });
 }
 
 }  // namespace hidet::graph

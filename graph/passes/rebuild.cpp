@@ -46,7 +46,8 @@ FlowGraph rebuild(const FlowGraph& g, const NodeRewrite& rewrite) {
       if (!changed) continue;
       outputs = same_node(n, inputs);
     }
-    HIDET_CHECK(outputs.size() == n.outputs.size(), "a rewrite of '", n.op->def->name, "' gives ", outputs.size(), " outputs");
+    HIDET_CHECK(outputs.size() == n.outputs.size(), "a rewrite of '", n.op->def->name, "' gives ",
+                outputs.size(), " outputs");
     for (size_t i = 0; i < outputs.size(); i++) map[n.outputs[i].id()] = outputs[i];
   }
   std::vector<Tensor> outputs;
@@ -55,7 +56,8 @@ FlowGraph rebuild(const FlowGraph& g, const NodeRewrite& rewrite) {
   for (const TensorSignature& s : g.inputs()) in_names.push_back(s.name);
   for (const TensorSignature& s : g.outputs()) out_names.push_back(s.name);
   std::map<const void*, std::string> weights;
-  for (size_t i = 0; i < g.weights().size(); i++) weights[g.weights()[i].id()] = g.weight_names()[i];
+  for (size_t i = 0; i < g.weights().size(); i++)
+    weights[g.weights()[i].id()] = g.weight_names()[i];
   return FlowGraph(g.input_tensors(), outputs, g.name()).with_names(in_names, out_names, weights);
 }
 

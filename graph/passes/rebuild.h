@@ -10,7 +10,8 @@ namespace hidet::graph {
 using TensorMap = std::unordered_map<const void*, Tensor>;
 
 /// What a rewrite sees of one node: its new inputs. Returns the new outputs; empty: keep the node as it is.
-using NodeRewrite = std::function<std::vector<Tensor>(const FlowGraph::Node&, const std::vector<Tensor>& inputs)>;
+using NodeRewrite =
+    std::function<std::vector<Tensor>(const FlowGraph::Node&, const std::vector<Tensor>& inputs)>;
 
 /// The graph with each node rewritten in topological order; operators on weights are recorded. Inputs, outputs and
 /// their names stay, and so do the weights' names.
@@ -22,8 +23,12 @@ std::vector<Tensor> same_node(const FlowGraph::Node& n, const std::vector<Tensor
 /// True where a value depends on weights alone (no input of the graph reaches it).
 bool is_weight(const Tensor& t);
 
-FlowGraph fold_batch_norm(const FlowGraph& g);  ///< conv + batch_norm becomes conv + bias, computed by the init program
-FlowGraph clean_moves(const FlowGraph& g);      ///< transposes of transposes, reshapes of reshapes, moves that do nothing
-FlowGraph pack_weights(const FlowGraph& g);     ///< CPU: convolutions in NHWC, products and convolutions with packed weights
+FlowGraph fold_batch_norm(
+    const FlowGraph& g);  ///< conv + batch_norm becomes conv + bias, computed by the init program
+FlowGraph clean_moves(
+    const FlowGraph& g);  ///< transposes of transposes, reshapes of reshapes, moves that do nothing
+FlowGraph pack_weights(
+    const FlowGraph&
+        g);  ///< CPU: convolutions in NHWC, products and convolutions with packed weights
 
 }  // namespace hidet::graph

@@ -64,7 +64,9 @@ class AutoCpu {
     const Cast* rounded = as<Cast>(c.value);
     if (const Reduce* r = as<Reduce>(rounded ? rounded->a : c.value)) return reduction(c, *r);
     bool inner_reduce = false;
-    visit_all(c.value, [&](const Node& n) { inner_reduce = inner_reduce || n.kind == Kind::Reduce || n.kind == Kind::ArgReduce; });
+    visit_all(c.value, [&](const Node& n) {
+      inner_reduce = inner_reduce || n.kind == Kind::Reduce || n.kind == Kind::ArgReduce;
+    });
     return inner_reduce ? scalar_nest(c) : elementwise(c);
   }
 
@@ -72,7 +74,8 @@ class AutoCpu {
 
   /// True where all reads of the value are in place (indices are the axes, shapes the output's) or of one element.
   bool in_place(const Compute& c) const {
-    if (!same(c.tensor, is_output(fused_, c.tensor) ? fused_.anchor.outputs[0] : c.tensor)) return false;
+    if (!same(c.tensor, is_output(fused_, c.tensor) ? fused_.anchor.outputs[0] : c.tensor))
+      return false;
     std::vector<Value> axes;
     for (const VarRef& v : c.axes) axes.emplace_back(Expr(v));
     FusedTask::Stored s{axes, Value(c.value)};
@@ -100,7 +103,9 @@ class AutoCpu {
     });
     // The axes may appear nowhere else (a range, a mask of positions).
     std::unordered_map<const Node*, int> inside;
-    const Expr rest = rewrite(s.value.expr(), [](Rewriter&, const Element& e) -> Expr { return make_cast(make_const(0, e.type.dtype()), e.type); });
+    const Expr rest = rewrite(s.value.expr(), [](Rewriter&, const Element& e) -> Expr {
+      return make_cast(make_const(0, e.type.dtype()), e.type);
+    });
     visit_all(rest, [&](const Node& n) {
       for (const VarRef& v : c.axes) fine = fine && &n != v.get();
     });
@@ -114,17 +119,22 @@ class AutoCpu {
     // Rows of the last axis; the other axes are one parallel loop.
     const std::vector<Expr> outer(shape.begin(), shape.end() - 1);
     int64_t n = 0;
-    const int64_t grain = is_const_int(shape.back(), &n) ? std::max<int64_t>(1, kGrainElements / std::max<int64_t>(n, 1)) : 8;
-    return loop("row", size_of(outer), LoopKind::parallel, [&](const Value& row) {
-      Unflattened at = unflatten(row.expr(), outer);
-      std::vector<Stmt> body = at.declarations;
-      body.push_back(vector_row(shape.back(), [&](const Value& j) {
-        std::vector<Value> indices = at.indices;
-        indices.push_back(j);
-        return store(c, indices, value_at(c, indices));
-      }));
-      return make_seq(std::move(body));
-    }, grain);
+    const int64_t grain = is_const_int(shape.back(), &n)
+                              ? std::max<int64_t>(1, kGrainElements / std::max<int64_t>(n, 1))
+                              : 8;
+    return loop(
+        "row", size_of(outer), LoopKind::parallel,
+        [&](const Value& row) {
+          Unflattened at = unflatten(row.expr(), outer);
+          std::vector<Stmt> body = at.declarations;
+          body.push_back(vector_row(shape.back(), [&](const Value& j) {
+            std::vector<Value> indices = at.indices;
+            indices.push_back(j);
+            return store(c, indices, value_at(c, indices));
+          }));
+          return make_seq(std::move(body));
+        },
+        grain);
   }
 
   /// All axes as one: for tensors that are read and written in place.
@@ -132,10 +142,12 @@ class AutoCpu {
     const std::vector<Expr>& shape = shape_of(c.tensor);
     const Expr total = size_of(shape);
     const int64_t block = 1024;
-    const Expr blocks = make_binary(BinaryOp::div, make_binary(BinaryOp::add, total, index(block - 1)), index(block));
+    const Expr blocks = make_binary(
+        BinaryOp::div, make_binary(BinaryOp::add, total, index(block - 1)), index(block));
     // Tensors seen as vectors of `total` elements.
     const auto as_vector = [&](const Expr& tensor) {
-      return Expr(make_var("flat", Type::tensor({tensor->type.dtype(), {total}, {}, Scope::global})));
+      return Expr(
+          make_var("flat", Type::tensor({tensor->type.dtype(), {total}, {}, Scope::global})));
     };
     std::vector<Stmt> views;
     std::unordered_map<const Node*, Expr> flat_of;
@@ -144,7 +156,8 @@ class AutoCpu {
       if (!fresh) return it->second;
       it->second = as_vector(tensor);
       std::vector<Expr> zero(tensor->type.tensor_info().shape.size(), index(0));
-      views.push_back(make_stmt<DeclTensor>({}, ref(*as<Var>(it->second)), make_address(tensor, zero)));
+      views.push_back(
+          make_stmt<DeclTensor>({}, ref(*as<Var>(it->second)), make_address(tensor, zero)));
       return it->second;
     };
     const bool vector = shape.size() == 1;
@@ -162,13 +175,19 @@ class AutoCpu {
       });
       return make_stmt<ElementStore>({}, view(out), std::vector<Expr>{i.expr()}, value, false);
     };
-    const Stmt body = loop("block", blocks, LoopKind::parallel, [&](const Value& b) {
-      const Value begin = b * Value(index(block));
-      const VarRef count = make_var("count", Type(i64));
-      std::vector<Stmt> inner{make_stmt<DeclVar>({}, count, make_binary(BinaryOp::min, index(block), make_binary(BinaryOp::sub, total, begin.expr())))};
-      inner.push_back(vector_row(count, [&](const Value& j) { return at(begin + j); }));
-      return make_seq(std::move(inner));
-    }, kGrainElements / block);
+    const Stmt body = loop(
+        "block", blocks, LoopKind::parallel,
+        [&](const Value& b) {
+          const Value begin = b * Value(index(block));
+          const VarRef count = make_var("count", Type(i64));
+          std::vector<Stmt> inner{
+              make_stmt<DeclVar>({}, count,
+                                 make_binary(BinaryOp::min, index(block),
+                                             make_binary(BinaryOp::sub, total, begin.expr())))};
+          inner.push_back(vector_row(count, [&](const Value& j) { return at(begin + j); }));
+          return make_seq(std::move(inner));
+        },
+        kGrainElements / block);
     views.push_back(body);
     return make_seq(std::move(views));
   }
@@ -179,10 +198,12 @@ class AutoCpu {
     int64_t n = -1;
     is_const_int(extent, &n);
     std::vector<Stmt> out;
-    Expr whole = make_binary(BinaryOp::mul, make_binary(BinaryOp::div, extent, index(lanes)), index(lanes));
+    Expr whole =
+        make_binary(BinaryOp::mul, make_binary(BinaryOp::div, extent, index(lanes)), index(lanes));
     if (n < 0 || n >= lanes)
       out.push_back(loop_from("j", index(0), whole, lanes, [&](const Value& j) {
-        return loop("lane", index(lanes), LoopKind::vectorize, [&](const Value& v) { return body(j + v); });
+        return loop("lane", index(lanes), LoopKind::vectorize,
+                    [&](const Value& v) { return body(j + v); });
       }));
     if (n < 0 || n % lanes != 0) out.push_back(loop_from("tail", whole, extent, 1, body));
     return make_seq(std::move(out));
@@ -218,10 +239,12 @@ class AutoCpu {
     });
   }
 
-  Expr term(const Compute& c, const Reduce& r, const std::vector<Value>& out, const std::vector<Value>& reduced) const {
+  Expr term(const Compute& c, const Reduce& r, const std::vector<Value>& out,
+            const std::vector<Value>& reduced) const {
     Substitution map;
     for (size_t d = 0; d < out.size(); d++) map.emplace(c.axes[d].get(), out[d].expr());
-    for (size_t d = 0; d < reduced.size(); d++) map.emplace(r.axes[d].get(), make_cast(reduced[d].expr(), r.axes[d]->type));
+    for (size_t d = 0; d < reduced.size(); d++)
+      map.emplace(r.axes[d].get(), make_cast(reduced[d].expr(), r.axes[d]->type));
     const Expr e = substitute(r.value, map);
     return make_cast(e, Type(accumulator(e->type.dtype())));
   }
@@ -232,13 +255,15 @@ class AutoCpu {
   }
 
   /// Loops over all reduced axes but the last `skip`; body gets their indices.
-  static Stmt reduce_loops(const Reduce& r, size_t count, std::vector<Value> at, const std::function<Stmt(const std::vector<Value>&)>& body) {
+  static Stmt reduce_loops(const Reduce& r, size_t count, std::vector<Value> at,
+                           const std::function<Stmt(const std::vector<Value>&)>& body) {
     if (at.size() == count) return body(at);
-    return loop("r", make_cast(r.extents[at.size()], Type(i64)), LoopKind::serial, [&](const Value& v) {
-      std::vector<Value> next = at;
-      next.push_back(v);
-      return reduce_loops(r, count, next, body);
-    });
+    return loop("r", make_cast(r.extents[at.size()], Type(i64)), LoopKind::serial,
+                [&](const Value& v) {
+                  std::vector<Value> next = at;
+                  next.push_back(v);
+                  return reduce_loops(r, count, next, body);
+                });
   }
 
   Stmt reduce_scalar(const Compute& c, const Reduce& r, const std::vector<Value>& out) const {
@@ -258,26 +283,35 @@ class AutoCpu {
     const int64_t lanes = std::min<int64_t>(target_.lanes(t) * 2, 32);
     const VarRef acc = make_var("acc", Type::tensor({t, {index(lanes)}, {}, Scope::registers}));
     const auto element_of = [&](const Value& i) { return make_element(acc, {i.expr()}); };
-    const auto set = [&](const Value& i, const Expr& v) { return make_stmt<ElementStore>({}, acc, std::vector<Expr>{i.expr()}, v, false); };
+    const auto set = [&](const Value& i, const Expr& v) {
+      return make_stmt<ElementStore>({}, acc, std::vector<Expr>{i.expr()}, v, false);
+    };
     std::vector<Stmt> body{make_stmt<DeclTensor>({}, acc, Expr())};
-    body.push_back(loop("lane", index(lanes), LoopKind::vectorize, [&](const Value& v) { return set(v, reduce_identity(r.op, t)); }));
+    body.push_back(loop("lane", index(lanes), LoopKind::vectorize,
+                        [&](const Value& v) { return set(v, reduce_identity(r.op, t)); }));
     const Expr extent = make_cast(r.extents.back(), Type(i64));
-    const Expr whole = make_binary(BinaryOp::mul, make_binary(BinaryOp::div, extent, index(lanes)), index(lanes));
+    const Expr whole =
+        make_binary(BinaryOp::mul, make_binary(BinaryOp::div, extent, index(lanes)), index(lanes));
     body.push_back(reduce_loops(r, r.axes.size() - 1, {}, [&](const std::vector<Value>& outer) {
       const auto step = [&](const Value& lane, const Value& k) {
         std::vector<Value> at = outer;
         at.push_back(k);
         return set(lane, reduce_combine(r.op, element_of(lane), term(c, r, out, at)));
       };
-      return make_seq({loop_from("k", index(0), whole, lanes, [&](const Value& k) {
-                         return loop("lane", index(lanes), LoopKind::vectorize, [&](const Value& v) { return step(v, k + v); });
-                       }),
-                       loop_from("k", whole, extent, 1, [&](const Value& k) { return step(Value(index(0)), k); })});
+      return make_seq({loop_from("k", index(0), whole, lanes,
+                                 [&](const Value& k) {
+                                   return loop("lane", index(lanes), LoopKind::vectorize,
+                                               [&](const Value& v) { return step(v, k + v); });
+                                 }),
+                       loop_from("k", whole, extent, 1,
+                                 [&](const Value& k) { return step(Value(index(0)), k); })});
     }));
     for (int64_t half = lanes / 2; half >= 1; half /= 2)
-      body.push_back(loop("lane", index(half), half > 1 ? LoopKind::vectorize : LoopKind::unroll, [&](const Value& v) {
-        return set(v, reduce_combine(r.op, element_of(v), element_of(v + Value(index(half)))));
-      }));
+      body.push_back(loop("lane", index(half), half > 1 ? LoopKind::vectorize : LoopKind::unroll,
+                          [&](const Value& v) {
+                            return set(v, reduce_combine(r.op, element_of(v),
+                                                         element_of(v + Value(index(half)))));
+                          }));
     body.push_back(store(c, out, total(c, r, element_of(Value(index(0))))));
     return make_seq(std::move(body));
   }
@@ -289,7 +323,8 @@ class AutoCpu {
     const DType t = accumulator(r.type.dtype());
     const int64_t lanes = std::min<int64_t>(target_.lanes(t) * 2, 32);
     const Expr extent = shape.back();
-    const Expr blocks = make_binary(BinaryOp::div, make_binary(BinaryOp::add, extent, index(lanes - 1)), index(lanes));
+    const Expr blocks = make_binary(
+        BinaryOp::div, make_binary(BinaryOp::add, extent, index(lanes - 1)), index(lanes));
     std::vector<Expr> space = outer;
     space.push_back(blocks);
     return loop("out", size_of(space), LoopKind::parallel, [&](const Value& flat) {
@@ -307,26 +342,35 @@ class AutoCpu {
       return make_seq(std::move(body));
     });
   }
-  Stmt block_of_outputs(const Compute& c, const Reduce& r, const std::vector<Value>& rows, const Value& first, int64_t lanes, DType t) const {
+  Stmt block_of_outputs(const Compute& c, const Reduce& r, const std::vector<Value>& rows,
+                        const Value& first, int64_t lanes, DType t) const {
     const VarRef acc = make_var("acc", Type::tensor({t, {index(lanes)}, {}, Scope::registers}));
-    const auto set = [&](const Value& i, const Expr& v) { return make_stmt<ElementStore>({}, acc, std::vector<Expr>{i.expr()}, v, false); };
-    const auto vectors = [&](const std::function<Stmt(const Value&, const std::vector<Value>&)>& body) {
-      return loop("lane", index(lanes), LoopKind::vectorize, [&](const Value& v) {
-        std::vector<Value> out = rows;
-        out.push_back(first + v);
-        return body(v, out);
-      });
+    const auto set = [&](const Value& i, const Expr& v) {
+      return make_stmt<ElementStore>({}, acc, std::vector<Expr>{i.expr()}, v, false);
     };
-    return make_seq({make_stmt<DeclTensor>({}, acc, Expr()),
-                     vectors([&](const Value& v, const std::vector<Value>&) { return set(v, reduce_identity(r.op, t)); }),
-                     reduce_loops(r, r.axes.size(), {}, [&](const std::vector<Value>& at) {
-                       return vectors([&](const Value& v, const std::vector<Value>& out) {
-                         return set(v, reduce_combine(r.op, make_element(acc, {v.expr()}), term(c, r, out, at)));
-                       });
-                     }),
-                     vectors([&](const Value& v, const std::vector<Value>& out) {
-                       return store(c, out, total(c, r, make_element(acc, {v.expr()})));
-                     })});
+    const auto vectors =
+        [&](const std::function<Stmt(const Value&, const std::vector<Value>&)>& body) {
+          return loop("lane", index(lanes), LoopKind::vectorize, [&](const Value& v) {
+            std::vector<Value> out = rows;
+            out.push_back(first + v);
+            return body(v, out);
+          });
+        };
+    return make_seq(
+        {make_stmt<DeclTensor>({}, acc, Expr()),
+         vectors([&](const Value& v, const std::vector<Value>&) {
+           return set(v, reduce_identity(r.op, t));
+         }),
+         reduce_loops(r, r.axes.size(), {},
+                      [&](const std::vector<Value>& at) {
+                        return vectors([&](const Value& v, const std::vector<Value>& out) {
+                          return set(v, reduce_combine(r.op, make_element(acc, {v.expr()}),
+                                                       term(c, r, out, at)));
+                        });
+                      }),
+         vectors([&](const Value& v, const std::vector<Value>& out) {
+           return store(c, out, total(c, r, make_element(acc, {v.expr()})));
+         })});
   }
 
   // --- reductions inside a larger value, and arg reductions: one output at a time
@@ -350,8 +394,10 @@ class AutoCpu {
     body.push_back(make_stmt<DeclVar>({}, acc, reduce_identity(r.op, t)));
     body.push_back(reduce_loops(r, r.axes.size(), {}, [&](const std::vector<Value>& at) {
       Substitution map;
-      for (size_t d = 0; d < at.size(); d++) map.emplace(r.axes[d].get(), make_cast(at[d].expr(), r.axes[d]->type));
-      return make_stmt<Assign>({}, acc, reduce_combine(r.op, acc, make_cast(substitute(r.value, map), Type(t))));
+      for (size_t d = 0; d < at.size(); d++)
+        map.emplace(r.axes[d].get(), make_cast(at[d].expr(), r.axes[d]->type));
+      return make_stmt<Assign>(
+          {}, acc, reduce_combine(r.op, acc, make_cast(substitute(r.value, map), Type(t))));
     }));
     return make_cast(acc, Type(r.type.dtype()));
   }
@@ -361,6 +407,8 @@ class AutoCpu {
 
 }  // namespace
 
-Module auto_schedule_cpu(const FusedTask& fused, const CpuTargetInfo& target) { return AutoCpu(fused, target).run(); }
+Module auto_schedule_cpu(const FusedTask& fused, const CpuTargetInfo& target) {
+  return AutoCpu(fused, target).run();
+}
 
 }  // namespace hidet::graph

@@ -19,7 +19,8 @@ constexpr int64_t kShortReduction = 64;
 Expr thread_index() { return make_prim("thread_idx_x", {}, Type(i32)); }
 Expr block_index() { return make_cast(make_prim("block_idx_x", {}, Type(i32)), Type(i64)); }
 Expr blocks_for(const Expr& count) {
-  return make_binary(BinaryOp::div, make_binary(BinaryOp::add, count, index(kThreads - 1)), index(kThreads));
+  return make_binary(BinaryOp::div, make_binary(BinaryOp::add, count, index(kThreads - 1)),
+                     index(kThreads));
 }
 
 class AutoCuda {
@@ -70,7 +71,8 @@ class AutoCuda {
     return c;
   }
   Stmt store(const Compute& c, const std::vector<Value>& indices, const Value& value) const {
-    if (!fused_.anchor.outputs.empty() && same(c.tensor, fused_.anchor.outputs[0])) return fused_.store(indices, value);
+    if (!fused_.anchor.outputs.empty() && same(c.tensor, fused_.anchor.outputs[0]))
+      return fused_.store(indices, value);
     std::vector<Expr> at;
     for (const Value& i : indices) at.push_back(i.expr());
     return make_stmt<ElementStore>({}, c.tensor, at, value.expr(), false);
@@ -100,14 +102,17 @@ class AutoCuda {
     bool along = false;
     visit_all(r.value, [&](const Node& node) {
       const Element* e = as<Element>(&node);
-      if (e && !e->indices.empty() && stride_in(e->indices.back(), *r.axes.back()) == 1) along = true;
+      if (e && !e->indices.empty() && stride_in(e->indices.back(), *r.axes.back()) == 1)
+        along = true;
     });
     return along;
   }
 
   Stmt by_thread(const Compute& c, const Expr& count) const {
     const VarRef i = make_var("i", Type(i64));
-    const Expr at = make_binary(BinaryOp::add, make_binary(BinaryOp::mul, block_index(), index(kThreads)), make_cast(thread_index(), Type(i64)));
+    const Expr at =
+        make_binary(BinaryOp::add, make_binary(BinaryOp::mul, block_index(), index(kThreads)),
+                    make_cast(thread_index(), Type(i64)));
     Unflattened out = unflatten(i, shape_of(c.tensor));
     std::vector<Stmt> body = out.declarations;
     const Expr value = rewrite(
@@ -115,29 +120,36 @@ class AutoCuda {
         [&](Rewriter&, const Reduce& r) -> Expr { return serial_reduce(r, body); },
         [&](Rewriter&, const ArgReduce& r) -> Expr { return arg_search(r, body); });
     body.push_back(store(c, out.indices, Value(value)));
-    return make_seq({make_stmt<DeclVar>({}, i, at), make_stmt<If>({}, make_binary(BinaryOp::lt, i, count), make_seq(std::move(body)), Stmt())});
+    return make_seq(
+        {make_stmt<DeclVar>({}, i, at), make_stmt<If>({}, make_binary(BinaryOp::lt, i, count),
+                                                      make_seq(std::move(body)), Stmt())});
   }
 
   static DType accumulator(DType t) { return t == f16 || t == bf16 ? f32 : t; }
 
-  static Stmt reduce_loops(const Reduce& r, std::vector<Value> at, const std::function<Stmt(const std::vector<Value>&)>& body) {
+  static Stmt reduce_loops(const Reduce& r, std::vector<Value> at,
+                           const std::function<Stmt(const std::vector<Value>&)>& body) {
     if (at.size() == r.axes.size()) return body(at);
-    return loop("r", make_cast(r.extents[at.size()], Type(i64)), LoopKind::serial, [&](const Value& v) {
-      std::vector<Value> next = at;
-      next.push_back(v);
-      return reduce_loops(r, next, body);
-    });
+    return loop("r", make_cast(r.extents[at.size()], Type(i64)), LoopKind::serial,
+                [&](const Value& v) {
+                  std::vector<Value> next = at;
+                  next.push_back(v);
+                  return reduce_loops(r, next, body);
+                });
   }
   static Expr term(const Reduce& r, const std::vector<Value>& at) {
     Substitution map;
-    for (size_t d = 0; d < at.size(); d++) map.emplace(r.axes[d].get(), make_cast(at[d].expr(), r.axes[d]->type));
+    for (size_t d = 0; d < at.size(); d++)
+      map.emplace(r.axes[d].get(), make_cast(at[d].expr(), r.axes[d]->type));
     return make_cast(substitute(r.value, map), Type(accumulator(r.value->type.dtype())));
   }
   static Expr serial_reduce(const Reduce& r, std::vector<Stmt>& body) {
     const DType t = accumulator(r.type.dtype());
     const VarRef acc = make_var("acc", Type(t), true);
     body.push_back(make_stmt<DeclVar>({}, acc, reduce_identity(r.op, t)));
-    body.push_back(reduce_loops(r, {}, [&](const std::vector<Value>& at) { return make_stmt<Assign>({}, acc, reduce_combine(r.op, acc, term(r, at))); }));
+    body.push_back(reduce_loops(r, {}, [&](const std::vector<Value>& at) {
+      return make_stmt<Assign>({}, acc, reduce_combine(r.op, acc, term(r, at)));
+    }));
     return make_cast(acc, Type(r.type.dtype()));
   }
 
@@ -146,9 +158,12 @@ class AutoCuda {
     const DType t = accumulator(r.type.dtype());
     const VarRef tid = make_var("tid", Type(i32)), out = make_var("out", Type(i64));
     const VarRef acc = make_var("acc", Type(t), true);
-    const VarRef partial = make_var("partial", Type::tensor({t, {make_int(kThreads, Type(i32))}, {}, Scope::shared}));
+    const VarRef partial =
+        make_var("partial", Type::tensor({t, {make_int(kThreads, Type(i32))}, {}, Scope::shared}));
     Unflattened at = unflatten(out, shape_of(c.tensor));
-    std::vector<Stmt> body{make_stmt<DeclTensor>({}, partial, Expr()), make_stmt<DeclVar>({}, tid, thread_index()), make_stmt<DeclVar>({}, out, block_index())};
+    std::vector<Stmt> body{make_stmt<DeclTensor>({}, partial, Expr()),
+                           make_stmt<DeclVar>({}, tid, thread_index()),
+                           make_stmt<DeclVar>({}, out, block_index())};
     body.insert(body.end(), at.declarations.begin(), at.declarations.end());
     const Compute here{c.tensor, c.axes, c.value};
     const Expr value = value_at(here, at.indices).expr();
@@ -158,19 +173,29 @@ class AutoCuda {
     std::vector<Stmt> step = k.declarations;
     step.push_back(make_stmt<Assign>({}, acc, reduce_combine(r.op, acc, term(bound, k.indices))));
     body.push_back(make_stmt<DeclVar>({}, acc, reduce_identity(r.op, t)));
-    body.push_back(make_stmt<For>({}, flat, make_cast(tid, Type(i64)), size_of(bound.extents), index(kThreads), LoopKind::serial, int64_t{1}, make_seq(std::move(step))));
+    body.push_back(make_stmt<For>({}, flat, make_cast(tid, Type(i64)), size_of(bound.extents),
+                                  index(kThreads), LoopKind::serial, int64_t{1},
+                                  make_seq(std::move(step))));
     const auto slot = [&](const Expr& i) { return make_element(partial, {i}); };
-    const auto set = [&](const Expr& i, const Expr& v) { return make_stmt<ElementStore>({}, partial, std::vector<Expr>{i}, v, false); };
+    const auto set = [&](const Expr& i, const Expr& v) {
+      return make_stmt<ElementStore>({}, partial, std::vector<Expr>{i}, v, false);
+    };
     const Stmt barrier = make_stmt<Evaluate>({}, make_prim("syncthreads", {}, Type()));
     body.push_back(set(tid, acc));
     body.push_back(barrier);
     for (int64_t half = kThreads / 2; half >= 1; half /= 2) {
       const Expr low = make_binary(BinaryOp::lt, tid, make_int(half, Type(i32)));
-      body.push_back(make_stmt<If>({}, low, set(tid, reduce_combine(r.op, slot(tid), slot(make_binary(BinaryOp::add, tid, make_int(half, Type(i32)))))), Stmt()));
+      body.push_back(make_stmt<If>(
+          {}, low,
+          set(tid,
+              reduce_combine(r.op, slot(tid),
+                             slot(make_binary(BinaryOp::add, tid, make_int(half, Type(i32)))))),
+          Stmt()));
       body.push_back(barrier);
     }
     const Expr result = make_cast(slot(make_int(0, Type(i32))), Type(r.type.dtype()));
-    body.push_back(make_stmt<If>({}, make_binary(BinaryOp::eq, tid, make_int(0, Type(i32))), store(c, at.indices, Value(result)), Stmt()));
+    body.push_back(make_stmt<If>({}, make_binary(BinaryOp::eq, tid, make_int(0, Type(i32))),
+                                 store(c, at.indices, Value(result)), Stmt()));
     return make_seq(std::move(body));
   }
 

@@ -19,7 +19,8 @@ constexpr int64_t kTasks = 16;
 
 class PackedMatmul {
  public:
-  PackedMatmul(const FusedTask& fused, const CpuTargetInfo& target) : fused_(fused), shape_(tile_shape(target)) {
+  PackedMatmul(const FusedTask& fused, const CpuTargetInfo& target)
+      : fused_(fused), shape_(tile_shape(target)) {
     const VarRef& a = fused.anchor.inputs[0];
     const std::vector<Expr>& as = shape_of(a);
     outer_.assign(as.begin(), as.end() - 1);
@@ -66,7 +67,9 @@ class PackedMatmul {
     return all;
   }
 
-  std::string tile_name(int64_t rows, int64_t columns) const { return "tile_" + std::to_string(rows) + "x" + std::to_string(columns); }
+  std::string tile_name(int64_t rows, int64_t columns) const {
+    return "tile_" + std::to_string(rows) + "x" + std::to_string(columns);
+  }
 
   /// tile_RxC(parameters..., rows of A, panels, first row, first column)
   Function tile(int64_t rows, int64_t columns) const {
@@ -75,7 +78,8 @@ class PackedMatmul {
     f.kind = FuncKind::cpu_internal;
     f.params = fused_.parameters();
     f.no_alias = false;
-    const VarRef a = make_var("a", Type::pointer(Type(f32))), b = make_var("b", Type::pointer(Type(f32)));
+    const VarRef a = make_var("a", Type::pointer(Type(f32))),
+                 b = make_var("b", Type::pointer(Type(f32)));
     const VarRef row = make_var("row", Type(i64)), column = make_var("column", Type(i64));
     for (const VarRef& p : {a, b, row, column}) f.params.push_back(p);
     TileKernel t;
@@ -110,52 +114,66 @@ class PackedMatmul {
   Stmt tasks(const std::vector<int64_t>& sizes) const {
     std::vector<Stmt> body;
     const Value m = declare(body, "m", rows_);
-    const Value row_blocks = declare(body, "row_blocks", (m + number(kRowBlock - 1)) / number(kRowBlock));
+    const Value row_blocks =
+        declare(body, "row_blocks", (m + number(kRowBlock - 1)) / number(kRowBlock));
     const int64_t groups = (blocks_ + group_ - 1) / group_;
-    const Value a = declare(body, "a", pointer_to(fused_.anchor.inputs[0])), b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
-    body.push_back(loop("task", (row_blocks * number(groups)).expr(), LoopKind::parallel, [&](const Value& task) {
-      std::vector<Stmt> in;
-      const Value group = declare(in, "group", task / row_blocks), block = declare(in, "block", task % row_blocks);
-      // Even parts: the first m % row_blocks have one row more.
-      const Value least_rows = declare(in, "least_rows", m / row_blocks), more = declare(in, "more", m % row_blocks);
-      const Value first = declare(in, "first", block * least_rows + least(block, more));
-      const Value count = declare(in, "count", least_rows + select(block < more, number(1), number(0)));
-      Value rows = declare(in, "rows", a + first * number(k_));
-      if (copied_) {
-        const Value copy = declare(in, "copy", scratch_floats(0, count * number(distance_)));
-        in.push_back(loop("i", count.expr(), LoopKind::serial, [&](const Value& i) {
-          std::vector<Stmt> one;
-          const Value to = declare(one, "to", copy + i * number(distance_)), from = declare(one, "from", rows + i * number(k_));
-          one.push_back(copy_values(to, from, k_, shape_.lanes));
-          return make_seq(std::move(one));
+    const Value a = declare(body, "a", pointer_to(fused_.anchor.inputs[0])),
+                b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
+    body.push_back(loop(
+        "task", (row_blocks * number(groups)).expr(), LoopKind::parallel, [&](const Value& task) {
+          std::vector<Stmt> in;
+          const Value group = declare(in, "group", task / row_blocks),
+                      block = declare(in, "block", task % row_blocks);
+          // Even parts: the first m % row_blocks have one row more.
+          const Value least_rows = declare(in, "least_rows", m / row_blocks),
+                      more = declare(in, "more", m % row_blocks);
+          const Value first = declare(in, "first", block * least_rows + least(block, more));
+          const Value count =
+              declare(in, "count", least_rows + select(block < more, number(1), number(0)));
+          Value rows = declare(in, "rows", a + first * number(k_));
+          if (copied_) {
+            const Value copy = declare(in, "copy", scratch_floats(0, count * number(distance_)));
+            in.push_back(loop("i", count.expr(), LoopKind::serial, [&](const Value& i) {
+              std::vector<Stmt> one;
+              const Value to = declare(one, "to", copy + i * number(distance_)),
+                          from = declare(one, "from", rows + i * number(k_));
+              one.push_back(copy_values(to, from, k_, shape_.lanes));
+              return make_seq(std::move(one));
+            }));
+            rows = copy;
+          }
+          const Value end =
+              declare(in, "end", least((group + number(1)) * number(group_), number(blocks_)));
+          in.push_back(loop_from(
+              "columns", (group * number(group_)).expr(), end.expr(), 1,
+              [&](const Value& c) { return column_block(sizes, rows, b, first, count, c); }));
+          return make_seq(std::move(in));
         }));
-        rows = copy;
-      }
-      const Value end = declare(in, "end", least((group + number(1)) * number(group_), number(blocks_)));
-      in.push_back(loop_from("columns", (group * number(group_)).expr(), end.expr(), 1, [&](const Value& c) {
-        return column_block(sizes, rows, b, first, count, c);
-      }));
-      return make_seq(std::move(in));
-    }));
     return make_seq(std::move(body));
   }
 
   /// All row tiles of one column block.
-  Stmt column_block(const std::vector<int64_t>& sizes, const Value& rows, const Value& b, const Value& first, const Value& count, const Value& c) const {
+  Stmt column_block(const std::vector<int64_t>& sizes, const Value& rows, const Value& b,
+                    const Value& first, const Value& count, const Value& c) const {
     std::vector<Stmt> body;
-    const Value tiles = declare(body, "tiles", (count + number(shape_.rows - 1)) / number(shape_.rows));
-    const Value height = declare(body, "height", count / tiles), more = declare(body, "taller", count % tiles);
+    const Value tiles =
+        declare(body, "tiles", (count + number(shape_.rows - 1)) / number(shape_.rows));
+    const Value height = declare(body, "height", count / tiles),
+                more = declare(body, "taller", count % tiles);
     const Value panel = declare(body, "panel", b + c * number(shape_.columns() * k_));
     body.push_back(loop("tile", tiles.expr(), LoopKind::serial, [&](const Value& i) {
       std::vector<Stmt> in;
       const Value at = declare(in, "at", i * height + least(i, more));
       const Value r = declare(in, "r", height + select(i < more, number(1), number(0)));
       std::vector<Value> args = parameter_values(fused_);
-      for (const Value& v : {rows + at * number(distance_), panel, first + at, c * number(shape_.columns())}) args.push_back(v);
+      for (const Value& v :
+           {rows + at * number(distance_), panel, first + at, c * number(shape_.columns())})
+        args.push_back(v);
       Stmt choice;
       for (size_t s = sizes.size(); s-- > 0;) {
         const Stmt run = for_columns(sizes[s], c, args);
-        choice = choice ? Stmt(make_stmt<If>({}, (r == number(sizes[s])).expr(), run, choice)) : run;
+        choice =
+            choice ? Stmt(make_stmt<If>({}, (r == number(sizes[s])).expr(), run, choice)) : run;
       }
       in.push_back(choice);
       return make_seq(std::move(in));
@@ -167,7 +185,9 @@ class PackedMatmul {
     const int64_t full = n_ / shape_.columns(), rest = n_ % shape_.columns();
     if (!rest) return call(tile_name(rows, shape_.columns()), args);
     if (!full) return call(tile_name(rows, rest), args);
-    return make_stmt<If>({}, (c < number(full)).expr(), call(tile_name(rows, shape_.columns()), args), call(tile_name(rows, rest), args));
+    return make_stmt<If>({}, (c < number(full)).expr(),
+                         call(tile_name(rows, shape_.columns()), args),
+                         call(tile_name(rows, rest), args));
   }
 
   const FusedTask& fused_;
@@ -181,13 +201,15 @@ class PackedMatmul {
 bool accepts(const Task& t) {
   if (t.name != "matmul_packed") return false;
   const VarRef& a = t.inputs[0];
-  return dtype_of(a) == f32 && constant_shape(a, shape_of(a).size() - 1) && extent_of(a, shape_of(a).size() - 1) > 0;
+  return dtype_of(a) == f32 && constant_shape(a, shape_of(a).size() - 1) &&
+         extent_of(a, shape_of(a).size() - 1) > 0;
 }
 
 }  // namespace
 
 CpuSchedule cpu_matmul_schedule() {
-  return {"packed matmul", accepts, false, true, [](const FusedTask& f, const CpuTargetInfo& t) { return PackedMatmul(f, t).run(); }};
+  return {"packed matmul", accepts, false, true,
+          [](const FusedTask& f, const CpuTargetInfo& t) { return PackedMatmul(f, t).run(); }};
 }
 
 }  // namespace hidet::graph

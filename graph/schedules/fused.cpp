@@ -10,14 +10,18 @@ namespace {
 Substitution bind_axes(const std::vector<VarRef>& axes, const std::vector<Value>& indices) {
   HIDET_CHECK(axes.size() == indices.size(), axes.size(), " axes and ", indices.size(), " indices");
   Substitution map;
-  for (size_t d = 0; d < axes.size(); d++) map.emplace(axes[d].get(), make_cast(indices[d].expr(), axes[d]->type));
+  for (size_t d = 0; d < axes.size(); d++)
+    map.emplace(axes[d].get(), make_cast(indices[d].expr(), axes[d]->type));
   return map;
 }
 }  // namespace
 
-Value value_at(const Compute& c, const std::vector<Value>& indices) { return Value(substitute(c.value, bind_axes(c.axes, indices))); }
+Value value_at(const Compute& c, const std::vector<Value>& indices) {
+  return Value(substitute(c.value, bind_axes(c.axes, indices)));
+}
 
-Expr replace_reads(const Expr& e, const VarRef& tensor, const std::function<Expr(const std::vector<Expr>&)>& read) {
+Expr replace_reads(const Expr& e, const VarRef& tensor,
+                   const std::function<Expr(const std::vector<Expr>&)>& read) {
   return rewrite(e, [&](Rewriter& self, const Element& el) -> Expr {
     if (!same(el.tensor, tensor)) return self.children(el);
     return read(self(el.indices));
@@ -48,7 +52,8 @@ Stmt FusedTask::store(const std::vector<Value>& indices, const Value& value) con
   const Stored s = finish(indices, value);
   std::vector<Expr> at;
   for (const Value& i : s.indices) at.push_back(i.expr());
-  return make_stmt<ElementStore>({}, output, at, make_cast(s.value.expr(), Type(dtype_of(output))), false);
+  return make_stmt<ElementStore>({}, output, at, make_cast(s.value.expr(), Type(dtype_of(output))),
+                                 false);
 }
 
 std::vector<VarRef> FusedTask::parameters() const {

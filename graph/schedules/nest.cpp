@@ -14,12 +14,15 @@ Expr size_of(const std::vector<Expr>& shape) {
   return n;
 }
 
-Stmt loop_from(const std::string& name, const Expr& begin, const Expr& end, int64_t step, const std::function<Stmt(const Value&)>& body) {
+Stmt loop_from(const std::string& name, const Expr& begin, const Expr& end, int64_t step,
+               const std::function<Stmt(const Value&)>& body) {
   const VarRef v = make_var(name, Type(i64));
-  return make_stmt<For>({}, v, begin, end, index(step), LoopKind::serial, int64_t{1}, body(Value(Expr(v))));
+  return make_stmt<For>({}, v, begin, end, index(step), LoopKind::serial, int64_t{1},
+                        body(Value(Expr(v))));
 }
 
-Stmt loop(const std::string& name, const Expr& end, LoopKind how, const std::function<Stmt(const Value&)>& body, int64_t grain) {
+Stmt loop(const std::string& name, const Expr& end, LoopKind how,
+          const std::function<Stmt(const Value&)>& body, int64_t grain) {
   const VarRef v = make_var(name, Type(i64));
   return make_stmt<For>({}, v, index(0), end, index(1), how, grain, body(Value(Expr(v))));
 }
@@ -35,7 +38,8 @@ Unflattened unflatten(const Expr& flat, const std::vector<Expr>& shape) {
     out.indices[d] = Value(Expr(v));
     if (d == 0) break;
     const VarRef next = make_var("rest", Type(i64));
-    out.declarations.push_back(make_stmt<DeclVar>({}, next, make_binary(BinaryOp::div, rest, shape[d])));
+    out.declarations.push_back(
+        make_stmt<DeclVar>({}, next, make_binary(BinaryOp::div, rest, shape[d])));
     rest = next;
   }
   return out;
@@ -61,22 +65,33 @@ std::optional<int64_t> stride_in(const Expr& e, const Var& axis) {
 Expr arg_search(const ArgReduce& r, std::vector<Stmt>& body) {
   const DType t = r.value->type.dtype();
   const VarRef best = make_var("best", Type(t), true), at = make_var("best_at", Type(i64), true);
-  const auto value = [&](const Expr& i) { return substitute(r.value, {{r.axis.get(), make_cast(i, r.axis->type)}}); };
+  const auto value = [&](const Expr& i) {
+    return substitute(r.value, {{r.axis.get(), make_cast(i, r.axis->type)}});
+  };
   body.push_back(make_stmt<DeclVar>({}, best, make_const(0, t)));
   body.push_back(make_stmt<DeclVar>({}, at, index(0)));
   body.push_back(loop("k", make_cast(r.extent, Type(i64)), LoopKind::serial, [&](const Value& k) {
     const VarRef v = make_var("v", Type(t));
-    const BinaryOp better = r.is_max ? (r.last ? BinaryOp::ge : BinaryOp::gt) : (r.last ? BinaryOp::le : BinaryOp::lt);
-    Expr take = make_binary(BinaryOp::logical_or, make_binary(BinaryOp::eq, k.expr(), index(0)), make_binary(better, v, best));
+    const BinaryOp better =
+        r.is_max ? (r.last ? BinaryOp::ge : BinaryOp::gt) : (r.last ? BinaryOp::le : BinaryOp::lt);
+    Expr take = make_binary(BinaryOp::logical_or, make_binary(BinaryOp::eq, k.expr(), index(0)),
+                            make_binary(better, v, best));
     if (t.is_float()) {
       // The first NaN wins and stays (the last one with `last`).
       const Expr nan = make_binary(BinaryOp::ne, v, v), had = make_binary(BinaryOp::ne, best, best);
-      const Expr fresh = r.last ? nan : make_binary(BinaryOp::logical_and, nan, make_unary(UnaryOp::logical_not, had));
-      take = make_binary(BinaryOp::logical_or, fresh, make_binary(BinaryOp::logical_and, make_unary(UnaryOp::logical_not, had), take));
+      const Expr fresh =
+          r.last ? nan
+                 : make_binary(BinaryOp::logical_and, nan, make_unary(UnaryOp::logical_not, had));
+      take = make_binary(
+          BinaryOp::logical_or, fresh,
+          make_binary(BinaryOp::logical_and, make_unary(UnaryOp::logical_not, had), take));
       take = make_binary(BinaryOp::logical_or, make_binary(BinaryOp::eq, k.expr(), index(0)), take);
     }
     return make_seq({make_stmt<DeclVar>({}, v, value(k.expr())),
-                     make_stmt<If>({}, take, make_seq({make_stmt<Assign>({}, best, v), make_stmt<Assign>({}, at, k.expr())}), Stmt())});
+                     make_stmt<If>({}, take,
+                                   make_seq({make_stmt<Assign>({}, best, v),
+                                             make_stmt<Assign>({}, at, k.expr())}),
+                                   Stmt())});
   }));
   return make_cast(at, r.type);
 }

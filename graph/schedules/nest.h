@@ -12,9 +12,11 @@ ir::Expr index(int64_t v);
 ir::Expr size_of(const std::vector<ir::Expr>& shape);
 
 /// for (var < end) { body(var) } of i64.
-ir::Stmt loop(const std::string& name, const ir::Expr& end, ir::LoopKind how, const std::function<ir::Stmt(const ir::Value&)>& body, int64_t grain = 1);
+ir::Stmt loop(const std::string& name, const ir::Expr& end, ir::LoopKind how,
+              const std::function<ir::Stmt(const ir::Value&)>& body, int64_t grain = 1);
 /// for (var from begin while < end, by step).
-ir::Stmt loop_from(const std::string& name, const ir::Expr& begin, const ir::Expr& end, int64_t step, const std::function<ir::Stmt(const ir::Value&)>& body);
+ir::Stmt loop_from(const std::string& name, const ir::Expr& begin, const ir::Expr& end,
+                   int64_t step, const std::function<ir::Stmt(const ir::Value&)>& body);
 
 /// Indices of flat position `flat` in `shape` (row major): declarations to emit first, and the indices.
 struct Unflattened {

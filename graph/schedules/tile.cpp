@@ -30,10 +30,13 @@ Value pointer_to(const VarRef& tensor) {
   return Value(make_address(tensor, std::vector<Expr>(shape_of(tensor).size(), index(0))));
 }
 
-Value least(const Value& a, const Value& b) { return Value(make_binary(BinaryOp::min, a.expr(), b.expr())); }
+Value least(const Value& a, const Value& b) {
+  return Value(make_binary(BinaryOp::min, a.expr(), b.expr()));
+}
 
 Value scratch_floats(int slot, const Value& count) {
-  return Value(make_prim("scratch", {make_int(slot, Type(i32)), (count * number(4)).expr()}, Type::pointer(Type(f32))));
+  return Value(make_prim("scratch", {make_int(slot, Type(i32)), (count * number(4)).expr()},
+                         Type::pointer(Type(f32))));
 }
 
 Stmt call(const std::string& function, const std::vector<Value>& args) {
@@ -57,16 +60,20 @@ bool constant_shape(const VarRef& tensor, size_t from) {
 
 int64_t extent_of(const VarRef& tensor, size_t d) {
   int64_t n = 0;
-  HIDET_CHECK(is_const_int(shape_of(tensor).at(d), &n), "extent ", d, " of '", tensor->name, "' is not constant");
+  HIDET_CHECK(is_const_int(shape_of(tensor).at(d), &n), "extent ", d, " of '", tensor->name,
+              "' is not constant");
   return n;
 }
 
 namespace {
-Stmt in_chunks(int64_t count, int lanes, const std::function<Stmt(const Value& at, int width)>& body) {
+Stmt in_chunks(int64_t count, int lanes,
+               const std::function<Stmt(const Value& at, int width)>& body) {
   std::vector<Stmt> out;
   const int64_t whole = count / lanes * lanes;
   if (whole == lanes) out.push_back(body(number(0), lanes));
-  if (whole > lanes) out.push_back(loop_from("j", index(0), index(whole), lanes, [&](const Value& j) { return body(j, lanes); }));
+  if (whole > lanes)
+    out.push_back(loop_from("j", index(0), index(whole), lanes,
+                            [&](const Value& j) { return body(j, lanes); }));
   int64_t at = whole;
   for (int width = lanes / 2; width >= 1; width /= 2)
     if (count - at >= width) {
@@ -85,11 +92,13 @@ Stmt copy_values(const Value& to, const Value& from, int64_t count, int lanes) {
 
 Stmt zero_values(const Value& to, int64_t count, int lanes) {
   return in_chunks(count, lanes, [&](const Value& at, int width) -> Stmt {
-    return make_stmt<Store>({}, to.expr(), at.expr(), make_cast(make_const(0, f32), Type::vector(f32, width)));
+    return make_stmt<Store>({}, to.expr(), at.expr(),
+                            make_cast(make_const(0, f32), Type::vector(f32, width)));
   });
 }
 
-std::vector<Stmt> store_lanes(const Expr& v, int64_t count, const std::function<Stmt(const Value&, const Value&)>& store) {
+std::vector<Stmt> store_lanes(const Expr& v, int64_t count,
+                              const std::function<Stmt(const Value&, const Value&)>& store) {
   std::vector<Stmt> out;
   const int lanes = v->type.lanes();
   int64_t at = 0;
@@ -111,7 +120,8 @@ std::vector<Stmt> store_lanes(const Expr& v, int64_t count, const std::function<
 namespace {
 class TileWriter {
  public:
-  explicit TileWriter(const TileKernel& t) : t_(t), vectors_((t.columns + t.shape.lanes - 1) / t.shape.lanes) {}
+  explicit TileWriter(const TileKernel& t)
+      : t_(t), vectors_((t.columns + t.shape.lanes - 1) / t.shape.lanes) {}
 
   Stmt run() {
     const Type vector = Type::vector(f32, t_.shape.lanes);
@@ -125,9 +135,12 @@ class TileWriter {
     for (size_t i = 0; i < t_.row_offset.size(); i++)
       for (int64_t j = 0; j < vectors_; j++) {
         const int64_t first = j * t_.shape.lanes;
-        for (Stmt& s : store_lanes(accumulator(i, j), std::min<int64_t>(t_.columns - first, t_.shape.lanes), [&](const Value& lane, const Value& value) {
-               return t_.store(static_cast<int64_t>(i), first ? lane + number(first) : lane, value);
-             }))
+        for (Stmt& s :
+             store_lanes(accumulator(i, j), std::min<int64_t>(t_.columns - first, t_.shape.lanes),
+                         [&](const Value& lane, const Value& value) {
+                           return t_.store(static_cast<int64_t>(i),
+                                           first ? lane + number(first) : lane, value);
+                         }))
           body.push_back(std::move(s));
       }
     return make_seq(std::move(body));
@@ -157,7 +170,8 @@ class TileWriter {
 
   Stmt run_of_k(const Value& a, const Value& b, const Value& count) {
     std::vector<Stmt> body;
-    const Value pa = declare(body, "row", t_.a + a), pb = declare(body, "panel", t_.b + b * number(t_.b_step));
+    const Value pa = declare(body, "row", t_.a + a),
+                pb = declare(body, "panel", t_.b + b * number(t_.b_step));
     const int64_t step = !t_.total.expr() && t_.run % t_.shape.k_step == 0 ? t_.shape.k_step : 1;
     body.push_back(loop_from("k", index(0), count.expr(), step, [&](const Value& k) {
       std::vector<Stmt> steps;
@@ -171,14 +185,19 @@ class TileWriter {
     const int lanes = t_.shape.lanes;
     std::vector<Value> w;
     for (int64_t j = 0; j < vectors_; j++) {
-      const int64_t column = j * lanes, at = column / kPanelColumns * t_.panel_stride + column % kPanelColumns;
-      w.push_back(declare(out, "w", Value(make_load(b.expr(), (k * number(t_.b_step) + number(at)).expr(), lanes))));
+      const int64_t column = j * lanes,
+                    at = column / kPanelColumns * t_.panel_stride + column % kPanelColumns;
+      w.push_back(
+          declare(out, "w",
+                  Value(make_load(b.expr(), (k * number(t_.b_step) + number(at)).expr(), lanes))));
     }
     for (size_t i = 0; i < t_.row_offset.size(); i++) {
       const Expr x = make_load(a.expr(), (k + number(t_.row_offset[i])).expr());
       const Value splat = declare(out, "x", Value(make_broadcast(x, lanes)));
       for (int64_t j = 0; j < vectors_; j++)
-        out.push_back(make_stmt<Assign>({}, accumulator(i, j), call_math("fma", {splat.expr(), w[j].expr(), accumulator(i, j)})));
+        out.push_back(
+            make_stmt<Assign>({}, accumulator(i, j),
+                              call_math("fma", {splat.expr(), w[j].expr(), accumulator(i, j)})));
     }
   }
 

@@ -10,10 +10,10 @@ constexpr int64_t kPanelColumns = 16;
 
 /// The register tile of a CPU level.
 struct TileShape {
-  int lanes;    ///< of a vector
-  int rows;     ///< most rows
-  int panels;   ///< panels of a full column block
-  int k_step;   ///< copies of the innermost body
+  int lanes;   ///< of a vector
+  int rows;    ///< most rows
+  int panels;  ///< panels of a full column block
+  int k_step;  ///< copies of the innermost body
   int64_t columns() const { return panels * kPanelColumns; }
 };
 TileShape tile_shape(const CpuTargetInfo& target);
@@ -24,15 +24,16 @@ std::vector<int64_t> split_evenly(int64_t n, int64_t most);
 /// One instance of the micro kernel.
 struct TileKernel {
   TileShape shape;
-  int64_t columns = 0;               ///< valid columns, at most shape.columns()
-  std::vector<int64_t> row_offset;   ///< elements from `a` to each row
-  ir::Value a, b;                    ///< f32 pointers: first row; first panel
-  int64_t panel_stride = 0;          ///< elements of `b` from a panel to the next
-  int64_t b_step = kPanelColumns;    ///< elements of `b` from one k to the next
+  int64_t columns = 0;              ///< valid columns, at most shape.columns()
+  std::vector<int64_t> row_offset;  ///< elements from `a` to each row
+  ir::Value a, b;                   ///< f32 pointers: first row; first panel
+  int64_t panel_stride = 0;         ///< elements of `b` from a panel to the next
+  int64_t b_step = kPanelColumns;   ///< elements of `b` from one k to the next
   /// Loops around the contiguous run of K: extent, and elements of `a` from one step to the next.
   std::vector<std::pair<int64_t, int64_t>> taps;
-  int64_t run = 0;                   ///< length of a run, or the most of it where `total` is given
-  ir::Value total;                   ///< all of K at run time, in runs of `run` that are `run_step` elements of `a` apart; no taps
+  int64_t run = 0;  ///< length of a run, or the most of it where `total` is given
+  ir::Value
+      total;  ///< all of K at run time, in runs of `run` that are `run_step` elements of `a` apart; no taps
   int64_t run_step = 0;
   /// The statement that stores `value` at row `i`, column `c` of the tile (c is scalar, may hold a lane index).
   std::function<ir::Stmt(int64_t i, const ir::Value& c, const ir::Value& value)> store;
@@ -40,7 +41,9 @@ struct TileKernel {
 ir::Stmt tile_kernel(const TileKernel& t);
 
 /// store(j + lane) for j from `begin` on, `count` values of the vector `v` from its first lane on, in vectors.
-std::vector<ir::Stmt> store_lanes(const ir::Expr& v, int64_t count, const std::function<ir::Stmt(const ir::Value& lane, const ir::Value& value)>& store);
+std::vector<ir::Stmt> store_lanes(
+    const ir::Expr& v, int64_t count,
+    const std::function<ir::Stmt(const ir::Value& lane, const ir::Value& value)>& store);
 
 /// to[0, count) = from[0, count), count known: whole vectors, then single values.
 ir::Stmt copy_values(const ir::Value& to, const ir::Value& from, int64_t count, int lanes);

@@ -14,7 +14,8 @@ Expr combine(DimKind kind, const Expr& a, const Expr& b) {
     case DimKind::min: return make_binary(BinaryOp::min, a, b);
     case DimKind::max: return make_binary(BinaryOp::max, a, b);
     // Sizes that broadcast are equal or one of them is 1.
-    case DimKind::broadcast: return make_select(make_binary(BinaryOp::eq, a, make_int(1, Type(i64))), b, a);
+    case DimKind::broadcast:
+      return make_select(make_binary(BinaryOp::eq, a, make_int(1, Type(i64))), b, a);
     case DimKind::constant:
     case DimKind::symbol: break;
   }
@@ -46,7 +47,8 @@ Expr to_expr(const DimExpr& dim) {
   if (dim.is_const()) return make_int(dim.value(), Type(i64));
   if (dim.is_symbol()) return make_symbol(dim.name());
   Expr out;
-  for (const DimExpr& part : dim.operands()) out = out ? combine(dim.kind(), out, to_expr(part)) : to_expr(part);
+  for (const DimExpr& part : dim.operands())
+    out = out ? combine(dim.kind(), out, to_expr(part)) : to_expr(part);
   return out;
 }
 
@@ -63,7 +65,8 @@ DimExpr to_dim(const Expr& e) {
   if (const Select* s = as<Select>(e)) {
     const Binary* test = as<Binary>(s->cond);
     int64_t one = 0;
-    if (test && test->op == BinaryOp::eq && is_const_int(test->b, &one) && one == 1 && equal(test->a, s->b))
+    if (test && test->op == BinaryOp::eq && is_const_int(test->b, &one) && one == 1 &&
+        equal(test->a, s->b))
       return broadcast(to_dim(s->b), to_dim(s->a));
   }
   HIDET_CHECK(false, "a '", kind_name(e->kind), "' in a formula of sizes");

@@ -82,7 +82,8 @@ int64_t eval_unsigned(BinaryOp op, uint64_t a, uint64_t b, int bits) {
 int64_t eval_signed(BinaryOp op, int64_t a, int64_t b, int bits) {
   const bool overflow = b == -1;  // a / -1 wraps instead of trapping
   switch (op) {
-    case BinaryOp::div: return b == 0 ? 0 : overflow ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : a / b;
+    case BinaryOp::div:
+      return b == 0 ? 0 : overflow ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : a / b;
     case BinaryOp::mod: return b == 0 || overflow ? 0 : a % b;
     case BinaryOp::floordiv: {
       if (b == 0) return 0;
@@ -105,7 +106,8 @@ int64_t eval_int(BinaryOp op, int64_t a, int64_t b, DType t) {
   const BinaryOpInfo& row = info(op);
   const bool is_unsigned = t.is_integer() && !t.is_signed();
   if (row.comparison)
-    return is_unsigned ? compare(op, static_cast<uint64_t>(a), static_cast<uint64_t>(b)) : compare(op, a, b);
+    return is_unsigned ? compare(op, static_cast<uint64_t>(a), static_cast<uint64_t>(b))
+                       : compare(op, a, b);
   const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
   switch (op) {
     case BinaryOp::add: return wrap_int(static_cast<int64_t>(x + y), t);
@@ -114,11 +116,14 @@ int64_t eval_int(BinaryOp op, int64_t a, int64_t b, DType t) {
     case BinaryOp::bit_and: return wrap_int(a & b, t);
     case BinaryOp::bit_or: return wrap_int(a | b, t);
     case BinaryOp::bit_xor: return wrap_int(a ^ b, t);
-    case BinaryOp::shl: return b >= 0 && b < t.bits() ? wrap_int(static_cast<int64_t>(x << y), t) : 0;
+    case BinaryOp::shl:
+      return b >= 0 && b < t.bits() ? wrap_int(static_cast<int64_t>(x << y), t) : 0;
     case BinaryOp::pow: return wrap_int(pow_int(a, b), t);
     case BinaryOp::logical_and: return a && b;
     case BinaryOp::logical_or: return a || b;
-    default: return wrap_int(is_unsigned ? eval_unsigned(op, x, y, t.bits()) : eval_signed(op, a, b, t.bits()), t);
+    default:
+      return wrap_int(
+          is_unsigned ? eval_unsigned(op, x, y, t.bits()) : eval_signed(op, a, b, t.bits()), t);
   }
 }
 
@@ -171,8 +176,10 @@ Expr fold_cast(const Expr& imm, DType to, SourceLoc loc) {
     if (to.is_float()) {
       // One rounding: f32 from the 64-bit integer directly.
       const DType from = imm->type.dtype();
-      const double v = to == f32 ? (from == u64 ? static_cast<float>(static_cast<uint64_t>(i->value)) : static_cast<float>(i->value))
-                                 : int_to_double(i->value, from);
+      const double v = to == f32
+                           ? (from == u64 ? static_cast<float>(static_cast<uint64_t>(i->value))
+                                          : static_cast<float>(i->value))
+                           : int_to_double(i->value, from);
       return make_float(v, Type(to), loc);
     }
     return make_int(i->value, Type(to), loc);

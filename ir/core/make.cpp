@@ -19,17 +19,17 @@ Expr node(SourceLoc loc, Args&&... args) {
 }
 
 constexpr BinaryOpInfo kBinaryOps[] = {
-    {"add", "+", 12, false, false, true},  {"sub", "-", 12, false, false, false},
-    {"mul", "*", 13, false, false, true},  {"div", "/", 13, false, false, false},
-    {"mod", "%", 13, false, false, false}, {"floordiv", "", 0, false, false, false},
-    {"floormod", "", 0, false, false, false}, {"min", "", 0, false, false, true},
-    {"max", "", 0, false, false, true},    {"pow", "", 0, false, false, false},
-    {"bit_and", "&", 8, false, false, true}, {"bit_or", "|", 6, false, false, true},
-    {"bit_xor", "^", 7, false, false, true}, {"shl", "<<", 11, false, false, false},
-    {"shr", ">>", 11, false, false, false}, {"lt", "<", 10, true, false, false},
-    {"le", "<=", 10, true, false, false},  {"gt", ">", 10, true, false, false},
-    {"ge", ">=", 10, true, false, false},  {"eq", "==", 9, true, false, true},
-    {"ne", "!=", 9, true, false, true},    {"logical_and", "&&", 5, false, true, true},
+    {"add", "+", 12, false, false, true},       {"sub", "-", 12, false, false, false},
+    {"mul", "*", 13, false, false, true},       {"div", "/", 13, false, false, false},
+    {"mod", "%", 13, false, false, false},      {"floordiv", "", 0, false, false, false},
+    {"floormod", "", 0, false, false, false},   {"min", "", 0, false, false, true},
+    {"max", "", 0, false, false, true},         {"pow", "", 0, false, false, false},
+    {"bit_and", "&", 8, false, false, true},    {"bit_or", "|", 6, false, false, true},
+    {"bit_xor", "^", 7, false, false, true},    {"shl", "<<", 11, false, false, false},
+    {"shr", ">>", 11, false, false, false},     {"lt", "<", 10, true, false, false},
+    {"le", "<=", 10, true, false, false},       {"gt", ">", 10, true, false, false},
+    {"ge", ">=", 10, true, false, false},       {"eq", "==", 9, true, false, true},
+    {"ne", "!=", 9, true, false, true},         {"logical_and", "&&", 5, false, true, true},
     {"logical_or", "||", 4, false, true, true},
 };
 
@@ -56,21 +56,24 @@ DType common_dtype(const Expr& a, const Expr& b, const char* op, SourceLoc loc) 
   if (x == y) return x;
   const bool ints = x.is_integer() && y.is_integer();
   const DType wide = x.bits() >= y.bits() ? x : y, narrow = x.bits() >= y.bits() ? y : x;
-  HIDET_REQUIRE(ints && x.bits() != y.bits() && (wide.is_signed() || !narrow.is_signed()), ErrorCode::usage,
-                loc.text(), "'", op, "' of ", a->type.text(), " and ", b->type.text(),
-                " has no common type; cast one of them");
+  HIDET_REQUIRE(ints && x.bits() != y.bits() && (wide.is_signed() || !narrow.is_signed()),
+                ErrorCode::usage, loc.text(), "'", op, "' of ", a->type.text(), " and ",
+                b->type.text(), " has no common type; cast one of them");
   return wide;
 }
 
 /// Brings both operands to one dtype and lane count.
 void unify(Expr& a, Expr& b, const char* op, SourceLoc loc) {
-  HIDET_REQUIRE(a->type.is_arithmetic() && b->type.is_arithmetic(), ErrorCode::usage, loc.text(), "'", op,
-                "' takes numbers, not ", a->type.text(), " and ", b->type.text());
+  HIDET_REQUIRE(a->type.is_arithmetic() && b->type.is_arithmetic(), ErrorCode::usage, loc.text(),
+                "'", op, "' takes numbers, not ", a->type.text(), " and ", b->type.text());
   if (!(a->type.dtype() == b->type.dtype())) {
     if (is_imm(a) && is_imm(b)) {
-      const bool to_b = b->type.dtype().is_float() || b->type.dtype().bits() > a->type.dtype().bits();
+      const bool to_b =
+          b->type.dtype().is_float() || b->type.dtype().bits() > a->type.dtype().bits();
       if (a->type.dtype().is_float() && !to_b) b = retype(b, a->type.dtype(), loc);
-      else if (to_b && !(a->type.dtype().is_float() && b->type.dtype().bits() < a->type.dtype().bits())) a = retype(a, b->type.dtype(), loc);
+      else if (to_b &&
+               !(a->type.dtype().is_float() && b->type.dtype().bits() < a->type.dtype().bits()))
+        a = retype(a, b->type.dtype(), loc);
       else b = retype(b, a->type.dtype(), loc);
     } else if (is_imm(a)) {
       a = retype(a, b->type.dtype(), loc);
@@ -84,8 +87,8 @@ void unify(Expr& a, Expr& b, const char* op, SourceLoc loc) {
   }
   const int lanes = std::max(a->type.lanes(), b->type.lanes());
   if (a->type.lanes() == lanes && b->type.lanes() == lanes) return;
-  HIDET_REQUIRE(a->type.lanes() == 1 || b->type.lanes() == 1, ErrorCode::usage, loc.text(), "'", op, "' of ",
-                a->type.text(), " and ", b->type.text(), ": the lane counts differ");
+  HIDET_REQUIRE(a->type.lanes() == 1 || b->type.lanes() == 1, ErrorCode::usage, loc.text(), "'", op,
+                "' of ", a->type.text(), " and ", b->type.text(), ": the lane counts differ");
   a = make_broadcast(a, lanes, loc);
   b = make_broadcast(b, lanes, loc);
 }
@@ -108,16 +111,19 @@ Expr identity(BinaryOp op, const Expr& a, const Expr& b) {
     case BinaryOp::floordiv: return is_value(b, 1) ? a : Expr();
     case BinaryOp::mod:
     case BinaryOp::floormod: return is_value(b, 1) ? make_int(0, a->type) : Expr();
-    case BinaryOp::logical_and: return is_value(a, 1) ? b : is_value(b, 1) ? a : is_value(a, 0) ? a : Expr();
-    case BinaryOp::logical_or: return is_value(a, 0) ? b : is_value(b, 0) ? a : is_value(a, 1) ? a : Expr();
+    case BinaryOp::logical_and:
+      return is_value(a, 1) ? b : is_value(b, 1) ? a : is_value(a, 0) ? a : Expr();
+    case BinaryOp::logical_or:
+      return is_value(a, 0) ? b : is_value(b, 0) ? a : is_value(a, 1) ? a : Expr();
     default: return nullptr;
   }
 }
 
 Expr make_pointer_offset(BinaryOp op, const Expr& a, const Expr& b, SourceLoc loc) {
-  HIDET_REQUIRE((op == BinaryOp::add || op == BinaryOp::sub) && b->type.is_scalar() && b->type.dtype().is_integer(),
-                ErrorCode::usage, loc.text(), "'", info(op).name, "' of ", a->type.text(), " and ", b->type.text(),
-                ": a pointer takes + or - of an integer");
+  HIDET_REQUIRE((op == BinaryOp::add || op == BinaryOp::sub) && b->type.is_scalar() &&
+                    b->type.dtype().is_integer(),
+                ErrorCode::usage, loc.text(), "'", info(op).name, "' of ", a->type.text(), " and ",
+                b->type.text(), ": a pointer takes + or - of an integer");
   return node<Binary>(loc, op, a, b, a->type);
 }
 
@@ -126,7 +132,8 @@ Expr make_pointer_offset(BinaryOp op, const Expr& a, const Expr& b, SourceLoc lo
 const BinaryOpInfo& info(BinaryOp op) { return kBinaryOps[static_cast<int>(op)]; }
 
 Expr make_int(int64_t value, Type type, SourceLoc loc) {
-  HIDET_CHECK(type.is_scalar() && !type.dtype().is_float(), "integer constant of type ", type.text());
+  HIDET_CHECK(type.is_scalar() && !type.dtype().is_float(), "integer constant of type ",
+              type.text());
   return node<IntImm>(loc, wrap_int(value, type.dtype()), type);
 }
 Expr make_float(double value, Type type, SourceLoc loc) {
@@ -134,7 +141,8 @@ Expr make_float(double value, Type type, SourceLoc loc) {
   return node<FloatImm>(loc, round_to(value, type.dtype()), type);
 }
 Expr make_const(double value, DType dtype, SourceLoc loc) {
-  return dtype.is_float() ? make_float(value, Type(dtype), loc) : make_int(saturate(value, dtype), Type(dtype), loc);
+  return dtype.is_float() ? make_float(value, Type(dtype), loc)
+                          : make_int(saturate(value, dtype), Type(dtype), loc);
 }
 Expr make_bool(bool value, SourceLoc loc) { return make_int(value, Type(boolean), loc); }
 VarRef make_var(std::string name, Type type, bool is_mutable, SourceLoc loc) {
@@ -145,14 +153,19 @@ VarRef make_var(std::string name, Type type, bool is_mutable, SourceLoc loc) {
 Expr make_symbol(std::string name) { return Expr(new DimSymbol(std::move(name))); }
 
 Expr make_unary(UnaryOp op, Expr a, SourceLoc loc) {
-  HIDET_REQUIRE(a && a->type.is_arithmetic(), ErrorCode::usage, loc.text(), "'", name(op), "' takes a number, not ",
-                a ? a->type.text() : "nothing");
+  HIDET_REQUIRE(a && a->type.is_arithmetic(), ErrorCode::usage, loc.text(), "'", name(op),
+                "' takes a number, not ", a ? a->type.text() : "nothing");
   const DType t = a->type.dtype();
-  const bool fine = op == UnaryOp::neg ? !t.is_boolean() : op == UnaryOp::bit_not ? t.is_integer() : t.is_boolean();
-  HIDET_REQUIRE(fine, ErrorCode::usage, loc.text(), "'", name(op), "' does not take ", a->type.text());
+  const bool fine = op == UnaryOp::neg       ? !t.is_boolean()
+                    : op == UnaryOp::bit_not ? t.is_integer()
+                                             : t.is_boolean();
+  HIDET_REQUIRE(fine, ErrorCode::usage, loc.text(), "'", name(op), "' does not take ",
+                a->type.text());
   if (const IntImm* i = as<IntImm>(a))
     return make_int(op == UnaryOp::neg ? static_cast<int64_t>(0 - static_cast<uint64_t>(i->value))
-                    : op == UnaryOp::bit_not ? ~i->value : !i->value, a->type, loc);
+                    : op == UnaryOp::bit_not ? ~i->value
+                                             : !i->value,
+                    a->type, loc);
   if (const FloatImm* f = as<FloatImm>(a)) return make_float(-f->value, a->type, loc);
   const Type type = a->type;
   return node<Unary>(loc, op, std::move(a), type);
@@ -160,13 +173,15 @@ Expr make_unary(UnaryOp op, Expr a, SourceLoc loc) {
 
 Expr make_binary(BinaryOp op, Expr a, Expr b, SourceLoc loc) {
   const BinaryOpInfo& row = info(op);
-  HIDET_REQUIRE(a && b, ErrorCode::usage, loc.text(), "'", row.name, "' has an operand without a value");
+  HIDET_REQUIRE(a && b, ErrorCode::usage, loc.text(), "'", row.name,
+                "' has an operand without a value");
   if (a->type.is_pointer() && !row.comparison) return make_pointer_offset(op, a, b, loc);
   if (a->type.is_pointer() && a->type == b->type) return node<Binary>(loc, op, a, b, Type(boolean));
   unify(a, b, row.name, loc);
   const DType t = a->type.dtype();
   if (row.logical) {
-    HIDET_REQUIRE(t.is_boolean(), ErrorCode::usage, loc.text(), "'", row.c, "' takes booleans, not ", a->type.text());
+    HIDET_REQUIRE(t.is_boolean(), ErrorCode::usage, loc.text(), "'", row.c,
+                  "' takes booleans, not ", a->type.text());
   } else if (!row.comparison) {
     const bool bitwise = op >= BinaryOp::bit_and && op <= BinaryOp::bit_xor;
     const bool shift = op == BinaryOp::shl || op == BinaryOp::shr;
@@ -182,8 +197,8 @@ Expr make_binary(BinaryOp op, Expr a, Expr b, SourceLoc loc) {
 }
 
 Expr make_select(Expr cond, Expr a, Expr b, SourceLoc loc) {
-  HIDET_REQUIRE(cond->type.is_arithmetic() && cond->type.dtype().is_boolean(), ErrorCode::usage, loc.text(),
-                "select takes a boolean condition, not ", cond->type.text());
+  HIDET_REQUIRE(cond->type.is_arithmetic() && cond->type.dtype().is_boolean(), ErrorCode::usage,
+                loc.text(), "select takes a boolean condition, not ", cond->type.text());
   if (!(a->type.is_pointer() && a->type == b->type)) unify(a, b, "select", loc);
   int64_t known;
   if (is_const_int(cond, &known)) return known ? a : b;
@@ -193,19 +208,20 @@ Expr make_select(Expr cond, Expr a, Expr b, SourceLoc loc) {
 
 Expr make_cast(Expr a, Type to, SourceLoc loc) {
   if (a->type == to) return a;
-  HIDET_REQUIRE(a->type.is_arithmetic() && to.is_arithmetic(), ErrorCode::usage, loc.text(), "cannot cast ",
-                a->type.text(), " to ", to.text());
-  if (a->type.lanes() == 1 && to.lanes() > 1) return make_broadcast(make_cast(a, Type(to.dtype()), loc), to.lanes(), loc);
-  HIDET_REQUIRE(a->type.lanes() == to.lanes(), ErrorCode::usage, loc.text(), "cannot cast ", a->type.text(), " to ",
-                to.text(), ": the lane counts differ");
+  HIDET_REQUIRE(a->type.is_arithmetic() && to.is_arithmetic(), ErrorCode::usage, loc.text(),
+                "cannot cast ", a->type.text(), " to ", to.text());
+  if (a->type.lanes() == 1 && to.lanes() > 1)
+    return make_broadcast(make_cast(a, Type(to.dtype()), loc), to.lanes(), loc);
+  HIDET_REQUIRE(a->type.lanes() == to.lanes(), ErrorCode::usage, loc.text(), "cannot cast ",
+                a->type.text(), " to ", to.text(), ": the lane counts differ");
   if (is_imm(a)) return fold_cast(a, to.dtype(), loc);
   return node<Cast>(loc, CastKind::value, std::move(a), to);
 }
 Expr make_bitcast(Expr a, Type to, SourceLoc loc) {
   HIDET_REQUIRE(a->type.is_arithmetic() && to.is_arithmetic() &&
                     a->type.dtype().bits() * a->type.lanes() == to.dtype().bits() * to.lanes(),
-                ErrorCode::usage, loc.text(), "cannot reinterpret ", a->type.text(), " as ", to.text(),
-                ": the sizes differ");
+                ErrorCode::usage, loc.text(), "cannot reinterpret ", a->type.text(), " as ",
+                to.text(), ": the sizes differ");
   return node<Cast>(loc, CastKind::bits, std::move(a), to);
 }
 Expr make_pointer_cast(Expr a, Type pointer, SourceLoc loc) {
@@ -218,15 +234,16 @@ Expr make_pointer_cast(Expr a, Type pointer, SourceLoc loc) {
 Expr make_call(std::string callee, std::vector<Expr> args, Type returns, SourceLoc loc) {
   return node<Call>(loc, std::move(callee), std::move(args), std::move(returns));
 }
-Expr make_prim(std::string name, std::vector<Expr> args, Type returns, std::vector<int64_t> attrs, SourceLoc loc) {
+Expr make_prim(std::string name, std::vector<Expr> args, Type returns, std::vector<int64_t> attrs,
+               SourceLoc loc) {
   return node<Prim>(loc, std::move(name), std::move(args), std::move(attrs), std::move(returns));
 }
 
 Expr make_load(Expr base, Expr index, int lanes, SourceLoc loc) {
-  HIDET_REQUIRE(base->type.is_pointer() && !base->type.pointee().is_void(), ErrorCode::usage, loc.text(),
-                "[] takes a pointer, not ", base->type.text());
-  HIDET_REQUIRE(index->type.is_scalar() && index->type.dtype().is_integer(), ErrorCode::usage, loc.text(),
-                "an index is a scalar integer, not ", index->type.text());
+  HIDET_REQUIRE(base->type.is_pointer() && !base->type.pointee().is_void(), ErrorCode::usage,
+                loc.text(), "[] takes a pointer, not ", base->type.text());
+  HIDET_REQUIRE(index->type.is_scalar() && index->type.dtype().is_integer(), ErrorCode::usage,
+                loc.text(), "an index is a scalar integer, not ", index->type.text());
   const Type& pointee = base->type.pointee();
   const Type type = lanes > 1 ? pointee.with_lanes(lanes) : pointee;
   return node<Load>(loc, std::move(base), std::move(index), type);
@@ -234,11 +251,12 @@ Expr make_load(Expr base, Expr index, int lanes, SourceLoc loc) {
 
 namespace {
 void check_indices(const Expr& tensor, const std::vector<Expr>& indices, SourceLoc loc) {
-  HIDET_REQUIRE(tensor->type.is_tensor(), ErrorCode::usage, loc.text(), "() takes a tensor, not ", tensor->type.text());
+  HIDET_REQUIRE(tensor->type.is_tensor(), ErrorCode::usage, loc.text(), "() takes a tensor, not ",
+                tensor->type.text());
   const size_t rank = tensor->type.tensor_info().shape.size();
   const Var* v = as<Var>(tensor);
-  HIDET_REQUIRE(indices.size() == rank, ErrorCode::usage, loc.text(), "tensor '", v ? v->name : "", "' of rank ",
-                rank, " takes ", rank, " indices, not ", indices.size());
+  HIDET_REQUIRE(indices.size() == rank, ErrorCode::usage, loc.text(), "tensor '", v ? v->name : "",
+                "' of rank ", rank, " takes ", rank, " indices, not ", indices.size());
   for (const Expr& i : indices)
     HIDET_REQUIRE(i->type.is_scalar() && i->type.dtype().is_integer(), ErrorCode::usage, loc.text(),
                   "an index is a scalar integer, not ", i->type.text());
@@ -260,25 +278,27 @@ Expr make_vector(std::vector<Expr> lanes, SourceLoc loc) {
   HIDET_REQUIRE(!lanes.empty() && lanes[0]->type.is_scalar(), ErrorCode::usage, loc.text(),
                 "a vector is made of scalars");
   for (const Expr& e : lanes)
-    HIDET_REQUIRE(e->type == lanes[0]->type, ErrorCode::usage, loc.text(), "a vector of ", lanes[0]->type.text(),
-                  " has a lane of type ", e->type.text());
+    HIDET_REQUIRE(e->type == lanes[0]->type, ErrorCode::usage, loc.text(), "a vector of ",
+                  lanes[0]->type.text(), " has a lane of type ", e->type.text());
   if (lanes.size() == 1) return lanes[0];
   const Type type = lanes[0]->type.with_lanes(static_cast<int>(lanes.size()));
   return node<MakeVector>(loc, std::move(lanes), type);
 }
 Expr make_broadcast(Expr a, int lanes, SourceLoc loc) {
   if (a->type.lanes() == lanes) return a;
-  HIDET_REQUIRE(a->type.is_scalar(), ErrorCode::usage, loc.text(), "only a scalar broadcasts, not ", a->type.text());
+  HIDET_REQUIRE(a->type.is_scalar(), ErrorCode::usage, loc.text(), "only a scalar broadcasts, not ",
+                a->type.text());
   const Type type = a->type.with_lanes(lanes);
   return node<Broadcast>(loc, std::move(a), type);
 }
 Expr make_lane(Expr vector, Expr index, SourceLoc loc) {
   int64_t i;
   if (vector->type.is_scalar() && is_const_int(index, &i) && i == 0) return vector;
-  HIDET_REQUIRE(vector->type.is_vector(), ErrorCode::usage, loc.text(), "a lane of ", vector->type.text());
+  HIDET_REQUIRE(vector->type.is_vector(), ErrorCode::usage, loc.text(), "a lane of ",
+                vector->type.text());
   if (is_const_int(index, &i)) {
-    HIDET_REQUIRE(i >= 0 && i < vector->type.lanes(), ErrorCode::usage, loc.text(), "lane ", i, " of ",
-                  vector->type.text());
+    HIDET_REQUIRE(i >= 0 && i < vector->type.lanes(), ErrorCode::usage, loc.text(), "lane ", i,
+                  " of ", vector->type.text());
     if (const MakeVector* m = as<MakeVector>(vector)) return m->lanes[i];
   }
   if (const Broadcast* b = as<Broadcast>(vector)) return b->a;
@@ -286,13 +306,16 @@ Expr make_lane(Expr vector, Expr index, SourceLoc loc) {
   return node<Lane>(loc, std::move(vector), std::move(index), type);
 }
 
-Expr make_reduce(ReduceOp op, std::vector<VarRef> axes, std::vector<Expr> extents, Expr value, SourceLoc loc) {
-  HIDET_CHECK(axes.size() == extents.size(), "a reduction has ", axes.size(), " axes and ", extents.size(), " extents");
+Expr make_reduce(ReduceOp op, std::vector<VarRef> axes, std::vector<Expr> extents, Expr value,
+                 SourceLoc loc) {
+  HIDET_CHECK(axes.size() == extents.size(), "a reduction has ", axes.size(), " axes and ",
+              extents.size(), " extents");
   const Type type = value->type;
   return node<Reduce>(loc, op, std::move(axes), std::move(extents), std::move(value), type);
 }
 Expr make_arg_reduce(bool is_max, bool last, VarRef axis, Expr extent, Expr value, SourceLoc loc) {
-  return node<ArgReduce>(loc, is_max, last, std::move(axis), std::move(extent), std::move(value), Type(i64));
+  return node<ArgReduce>(loc, is_max, last, std::move(axis), std::move(extent), std::move(value),
+                         Type(i64));
 }
 
 Expr reduce_identity(ReduceOp op, DType t) {
@@ -301,7 +324,9 @@ Expr reduce_identity(ReduceOp op, DType t) {
     case ReduceOp::sum: return make_const(0, t);
     case ReduceOp::prod: return make_const(1, t);
     case ReduceOp::max: return t.is_float() ? make_const(-inf, t) : make_int(t.min_int(), Type(t));
-    case ReduceOp::min: return t.is_float() ? make_const(inf, t) : make_int(static_cast<int64_t>(t.max_int()), Type(t));
+    case ReduceOp::min:
+      return t.is_float() ? make_const(inf, t)
+                          : make_int(static_cast<int64_t>(t.max_int()), Type(t));
     case ReduceOp::all: return make_bool(true);
     case ReduceOp::any: return make_bool(false);
   }
@@ -309,11 +334,13 @@ Expr reduce_identity(ReduceOp op, DType t) {
   return nullptr;
 }
 Expr reduce_combine(ReduceOp op, Expr a, Expr b) {
-  static constexpr BinaryOp ops[] = {BinaryOp::add, BinaryOp::mul, BinaryOp::max, BinaryOp::min,
-                                     BinaryOp::logical_and, BinaryOp::logical_or};
+  static constexpr BinaryOp ops[] = {BinaryOp::add, BinaryOp::mul,         BinaryOp::max,
+                                     BinaryOp::min, BinaryOp::logical_and, BinaryOp::logical_or};
   const bool of_bool = a->type.dtype().is_boolean();
-  if (of_bool && op == ReduceOp::max) return make_binary(BinaryOp::logical_or, std::move(a), std::move(b));
-  if (of_bool && op == ReduceOp::min) return make_binary(BinaryOp::logical_and, std::move(a), std::move(b));
+  if (of_bool && op == ReduceOp::max)
+    return make_binary(BinaryOp::logical_or, std::move(a), std::move(b));
+  if (of_bool && op == ReduceOp::min)
+    return make_binary(BinaryOp::logical_and, std::move(a), std::move(b));
   return make_binary(ops[static_cast<int>(op)], std::move(a), std::move(b));
 }
 

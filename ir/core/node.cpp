@@ -37,12 +37,18 @@ bool pair_vars(const VarRef& a, const VarRef& b, Pairing& vars) {
 
 // --- equality of fields, by the field's type
 template <class T>
-bool equal_field(const T& a, const T& b, Pairing&) { return a == b; }
+bool equal_field(const T& a, const T& b, Pairing&) {
+  return a == b;
+}
 bool equal_field(const double& a, const double& b, Pairing&) {
   return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
 }
-bool equal_field(const Expr& a, const Expr& b, Pairing& v) { return equal_nodes(a.get(), b.get(), v); }
-bool equal_field(const Stmt& a, const Stmt& b, Pairing& v) { return equal_nodes(a.get(), b.get(), v); }
+bool equal_field(const Expr& a, const Expr& b, Pairing& v) {
+  return equal_nodes(a.get(), b.get(), v);
+}
+bool equal_field(const Stmt& a, const Stmt& b, Pairing& v) {
+  return equal_nodes(a.get(), b.get(), v);
+}
 bool equal_field(const VarRef& a, const VarRef& b, Pairing& v) { return pair_vars(a, b, v); }
 template <class T>
   requires requires(const T& x) { x.get(); }
@@ -52,25 +58,45 @@ bool equal_list(const std::vector<T>& a, const std::vector<T>& b, Pairing& v) {
     if (!equal_field(a[i], b[i], v)) return false;
   return true;
 }
-bool equal_field(const std::vector<Expr>& a, const std::vector<Expr>& b, Pairing& v) { return equal_list(a, b, v); }
-bool equal_field(const std::vector<Stmt>& a, const std::vector<Stmt>& b, Pairing& v) { return equal_list(a, b, v); }
-bool equal_field(const std::vector<VarRef>& a, const std::vector<VarRef>& b, Pairing& v) { return equal_list(a, b, v); }
+bool equal_field(const std::vector<Expr>& a, const std::vector<Expr>& b, Pairing& v) {
+  return equal_list(a, b, v);
+}
+bool equal_field(const std::vector<Stmt>& a, const std::vector<Stmt>& b, Pairing& v) {
+  return equal_list(a, b, v);
+}
+bool equal_field(const std::vector<VarRef>& a, const std::vector<VarRef>& b, Pairing& v) {
+  return equal_list(a, b, v);
+}
 
 // --- children of fields
 using ExprVisit = std::function<void(const Expr&)>;
 using StmtVisit = std::function<void(const Stmt&)>;
 template <class T>
 void visit_field(const T&, const ExprVisit&, const StmtVisit&) {}
-void visit_field(const Expr& e, const ExprVisit& expr, const StmtVisit&) { if (e) expr(e); }
-void visit_field(const Stmt& s, const ExprVisit&, const StmtVisit& stmt) { if (s) stmt(s); }
-void visit_field(const VarRef& v, const ExprVisit& expr, const StmtVisit&) { if (v) expr(v); }
-void visit_field(const std::vector<Expr>& l, const ExprVisit& expr, const StmtVisit& s) { for (auto& e : l) visit_field(e, expr, s); }
-void visit_field(const std::vector<Stmt>& l, const ExprVisit& e, const StmtVisit& stmt) { for (auto& s : l) visit_field(s, e, stmt); }
-void visit_field(const std::vector<VarRef>& l, const ExprVisit& expr, const StmtVisit& s) { for (auto& v : l) visit_field(v, expr, s); }
+void visit_field(const Expr& e, const ExprVisit& expr, const StmtVisit&) {
+  if (e) expr(e);
+}
+void visit_field(const Stmt& s, const ExprVisit&, const StmtVisit& stmt) {
+  if (s) stmt(s);
+}
+void visit_field(const VarRef& v, const ExprVisit& expr, const StmtVisit&) {
+  if (v) expr(v);
+}
+void visit_field(const std::vector<Expr>& l, const ExprVisit& expr, const StmtVisit& s) {
+  for (auto& e : l) visit_field(e, expr, s);
+}
+void visit_field(const std::vector<Stmt>& l, const ExprVisit& e, const StmtVisit& stmt) {
+  for (auto& s : l) visit_field(s, e, stmt);
+}
+void visit_field(const std::vector<VarRef>& l, const ExprVisit& expr, const StmtVisit& s) {
+  for (auto& v : l) visit_field(v, expr, s);
+}
 
 // --- mapping of fields; true where something changed
 template <class T>
-bool map_field(T&, const ChildMap&) { return false; }
+bool map_field(T&, const ChildMap&) {
+  return false;
+}
 template <class T, class F>
 bool map_one(T& field, const F& f) {
   if (!field || !f) return false;
@@ -111,8 +137,12 @@ void hash_field(size_t& h, const std::string& s) { mix(h, std::hash<std::string>
 void hash_field(size_t& h, const double& d) { mix(h, std::bit_cast<uint64_t>(d)); }
 void hash_field(size_t& h, const Expr& e) { mix(h, hash_node(e.get())); }
 void hash_field(size_t& h, const Stmt& s) { mix(h, hash_node(s.get())); }
-void hash_field(size_t& h, const std::vector<Expr>& l) { for (auto& e : l) hash_field(h, e); }
-void hash_field(size_t& h, const std::vector<Stmt>& l) { for (auto& s : l) hash_field(h, s); }
+void hash_field(size_t& h, const std::vector<Expr>& l) {
+  for (auto& e : l) hash_field(h, e);
+}
+void hash_field(size_t& h, const std::vector<Stmt>& l) {
+  for (auto& s : l) hash_field(h, s);
+}
 
 /// What one kind can do.
 struct NodeOps {
@@ -140,7 +170,8 @@ constexpr NodeOps ops_of(const char* name) {
       },
       [](const Node& a, const Node& b, Pairing& v) {
         const T &x = static_cast<const T&>(a), &y = static_cast<const T&>(b);
-        return std::apply([&](auto... f) { return (equal_field(x.*f, y.*f, v) && ...); }, T::fields());
+        return std::apply([&](auto... f) { return (equal_field(x.*f, y.*f, v) && ...); },
+                          T::fields());
       },
       [](const Node& n) {
         const T& node = static_cast<const T&>(n);
@@ -165,8 +196,10 @@ bool equal_nodes(const Node* a, const Node* b, Pairing& vars) {
   // One node on both sides: equal, where no variable inside could stand for another.
   if (a == b && vars.left.empty()) return true;
   if (a->kind != b->kind) return false;
-  if (a->kind == Kind::Var) return equal_vars(static_cast<const Var*>(a), static_cast<const Var*>(b), vars);
-  if (is_expr(*a) && !(static_cast<const ExprNode*>(a)->type == static_cast<const ExprNode*>(b)->type))
+  if (a->kind == Kind::Var)
+    return equal_vars(static_cast<const Var*>(a), static_cast<const Var*>(b), vars);
+  if (is_expr(*a) &&
+      !(static_cast<const ExprNode*>(a)->type == static_cast<const ExprNode*>(b)->type))
     return false;
   return ops(a->kind).equal(*a, *b, vars);
 }

@@ -17,7 +17,8 @@ class Printer {
   std::string module(const Module& m) {
     out_ += "module " + quoted(m.name) + "\n";
     for (const GlobalVar& g : m.globals) {
-      out_ += std::string(g.on_cuda ? "cuda_global " : "global ") + name(*g.var) + ": " + type(g.var->type);
+      out_ += std::string(g.on_cuda ? "cuda_global " : "global ") + name(*g.var) + ": " +
+              type(g.var->type);
       if (!g.init.empty()) {
         out_ += " = [";
         for (size_t i = 0; i < g.init.size(); i++) out_ += (i ? ", " : "") + number(g.init[i]);
@@ -62,7 +63,8 @@ class Printer {
       case Kind::DeclVar: {
         const DeclVar& d = *as<DeclVar>(s);
         const std::string init = d.init ? " = " + expr(d.init) : "";
-        line(std::string(d.var->is_mutable ? "var " : "let ") + name(*d.var) + ": " + type(d.var->type) + init);
+        line(std::string(d.var->is_mutable ? "var " : "let ") + name(*d.var) + ": " +
+             type(d.var->type) + init);
         return;
       }
       case Kind::DeclTensor: {
@@ -71,7 +73,9 @@ class Printer {
         line("tensor " + name(*d.var) + ": " + type(d.var->type) + data);
         return;
       }
-      case Kind::Assign: line(expr(as<Assign>(s)->var) + " = " + expr(as<Assign>(s)->value)); return;
+      case Kind::Assign:
+        line(expr(as<Assign>(s)->var) + " = " + expr(as<Assign>(s)->value));
+        return;
       case Kind::Store: {
         const Store& st = *as<Store>(s);
         line(atom(st.base) + "[" + expr(st.index) + "] = " + expr(st.value));
@@ -79,14 +83,16 @@ class Printer {
       }
       case Kind::ElementStore: {
         const ElementStore& st = *as<ElementStore>(s);
-        line(atom(st.tensor) + (st.guarded ? ".write" : "") + "(" + join(st.indices) + ") = " + expr(st.value));
+        line(atom(st.tensor) + (st.guarded ? ".write" : "") + "(" + join(st.indices) +
+             ") = " + expr(st.value));
         return;
       }
       case Kind::For: {
         const For& f = *as<For>(s);
         const std::string how = f.how == LoopKind::serial ? "" : std::string(ir::name(f.how)) + " ";
         const std::string grain = f.grain > 1 ? " grain " + std::to_string(f.grain) : "";
-        line(how + "for " + name(*f.var) + ": " + type(f.var->type) + " in range(" + expr(f.begin) + ", " + expr(f.end) + ", " + expr(f.step) + ")" + grain + " {");
+        line(how + "for " + name(*f.var) + ": " + type(f.var->type) + " in range(" + expr(f.begin) +
+             ", " + expr(f.end) + ", " + expr(f.step) + ")" + grain + " {");
         return closed(f.body);
       }
       case Kind::MappingFor: {
@@ -96,7 +102,9 @@ class Printer {
         line("for " + vars + " in " + f.mapping.text() + ".on(" + expr(f.worker) + ") {");
         return closed(f.body);
       }
-      case Kind::While: line("while " + expr(as<While>(s)->cond) + " {"); return closed(as<While>(s)->body);
+      case Kind::While:
+        line("while " + expr(as<While>(s)->cond) + " {");
+        return closed(as<While>(s)->body);
       case Kind::Break: line("break"); return;
       case Kind::Continue: line("continue"); return;
       case Kind::If: {
@@ -110,21 +118,27 @@ class Printer {
         line("}");
         return;
       }
-      case Kind::Return: line(as<Return>(s)->value ? "return " + expr(as<Return>(s)->value) : "return"); return;
+      case Kind::Return:
+        line(as<Return>(s)->value ? "return " + expr(as<Return>(s)->value) : "return");
+        return;
       case Kind::Evaluate: line(expr(as<Evaluate>(s)->value)); return;
-      case Kind::Assert: line("assert " + expr(as<Assert>(s)->cond) + ", " + quoted(as<Assert>(s)->message)); return;
+      case Kind::Assert:
+        line("assert " + expr(as<Assert>(s)->cond) + ", " + quoted(as<Assert>(s)->message));
+        return;
       case Kind::Launch: {
         const Launch& l = *as<Launch>(s);
         std::string more;
         if (!l.cluster.empty()) more += " cluster(" + join(l.cluster) + ")";
         if (l.shared_bytes) more += " shared(" + expr(l.shared_bytes) + ")";
-        line("launch " + l.callee + " grid(" + join(l.grid) + ") block(" + join(l.block) + ")" + more + " args(" + join(l.args) + ")");
+        line("launch " + l.callee + " grid(" + join(l.grid) + ") block(" + join(l.block) + ")" +
+             more + " args(" + join(l.args) + ")");
         return;
       }
       case Kind::Comment: line("comment " + quoted(as<Comment>(s)->text)); return;
       case Kind::Asm: {
         const Asm& a = *as<Asm>(s);
-        line(std::string("asm ") + (a.is_volatile ? "volatile " : "") + quoted(a.text) + " (" + join(a.outputs) + ") (" + join(a.inputs) + ")");
+        line(std::string("asm ") + (a.is_volatile ? "volatile " : "") + quoted(a.text) + " (" +
+             join(a.outputs) + ") (" + join(a.inputs) + ")");
         return;
       }
       default: break;
@@ -139,7 +153,11 @@ class Printer {
       case Kind::StringImm: return quoted(as<StringImm>(e)->value);
       case Kind::Var: return name(*as<Var>(e));
       case Kind::DimSymbol: return "$" + symbol(as<DimSymbol>(e)->name);
-      case Kind::Unary: return std::string(as<Unary>(e)->op == UnaryOp::neg ? "-" : as<Unary>(e)->op == UnaryOp::bit_not ? "~" : "!") + expr(as<Unary>(e)->a, 15);
+      case Kind::Unary:
+        return std::string(as<Unary>(e)->op == UnaryOp::neg       ? "-"
+                           : as<Unary>(e)->op == UnaryOp::bit_not ? "~"
+                                                                  : "!") +
+               expr(as<Unary>(e)->a, 15);
       case Kind::Binary: return binary(*as<Binary>(e), least);
       case Kind::Select: {
         const Select& s = *as<Select>(e);
@@ -148,7 +166,8 @@ class Printer {
       case Kind::Cast: {
         const Cast& c = *as<Cast>(e);
         static const char* const how[] = {"cast", "bitcast", "pointer_cast"};
-        return std::string(how[static_cast<int>(c.how)]) + "(" + expr(c.a) + ", " + type(c.type) + ")";
+        return std::string(how[static_cast<int>(c.how)]) + "(" + expr(c.a) + ", " + type(c.type) +
+               ")";
       }
       case Kind::Call: return as<Call>(e)->callee + "(" + join(as<Call>(e)->args) + ")";
       case Kind::Prim: {
@@ -167,19 +186,24 @@ class Printer {
         const std::string lanes = t.type.is_vector() ? ":" + std::to_string(t.type.lanes()) : "";
         return atom(t.tensor) + (t.guarded ? ".read" : "") + "(" + join(t.indices) + lanes + ")";
       }
-      case Kind::AddressOf: return "&" + atom(as<AddressOf>(e)->tensor) + "(" + join(as<AddressOf>(e)->indices) + ")";
+      case Kind::AddressOf:
+        return "&" + atom(as<AddressOf>(e)->tensor) + "(" + join(as<AddressOf>(e)->indices) + ")";
       case Kind::MakeVector: return "[" + join(as<MakeVector>(e)->lanes) + "]";
-      case Kind::Broadcast: return "broadcast(" + expr(as<Broadcast>(e)->a) + ", " + std::to_string(e->type.lanes()) + ")";
+      case Kind::Broadcast:
+        return "broadcast(" + expr(as<Broadcast>(e)->a) + ", " + std::to_string(e->type.lanes()) +
+               ")";
       case Kind::Lane: return atom(as<Lane>(e)->vector) + ".lane(" + expr(as<Lane>(e)->index) + ")";
       case Kind::Reduce: {
         const Reduce& r = *as<Reduce>(e);
         std::string axes;
-        for (size_t i = 0; i < r.axes.size(); i++) axes += (i ? ", " : "") + name(*r.axes[i]) + " < " + expr(r.extents[i]);
+        for (size_t i = 0; i < r.axes.size(); i++)
+          axes += (i ? ", " : "") + name(*r.axes[i]) + " < " + expr(r.extents[i]);
         return std::string("reduce_") + ir::name(r.op) + "([" + axes + "], " + expr(r.value) + ")";
       }
       case Kind::ArgReduce: {
         const ArgReduce& r = *as<ArgReduce>(e);
-        return std::string(r.is_max ? "argmax" : "argmin") + (r.last ? "_last" : "") + "([" + name(*r.axis) + " < " + expr(r.extent) + "], " + expr(r.value) + ")";
+        return std::string(r.is_max ? "argmax" : "argmin") + (r.last ? "_last" : "") + "([" +
+               name(*r.axis) + " < " + expr(r.extent) + "], " + expr(r.value) + ")";
       }
       default: break;
     }
@@ -199,7 +223,9 @@ class Printer {
   std::string take() { return std::move(out_); }
 
  private:
-  void line(const std::string& text) { out_ += std::string(static_cast<size_t>(indent_) * 2, ' ') + text + "\n"; }
+  void line(const std::string& text) {
+    out_ += std::string(static_cast<size_t>(indent_) * 2, ' ') + text + "\n";
+  }
   void body(const Stmt& s) {
     indent_++;
     if (s) stmt(s);
@@ -219,10 +245,13 @@ class Printer {
   std::string binary(const Binary& b, int least) {
     const BinaryOpInfo& row = info(b.op);
     if (!*row.c) return std::string(row.name) + "(" + expr(b.a) + ", " + expr(b.b) + ")";
-    const std::string text = expr(b.a, row.precedence) + " " + row.c + " " + expr(b.b, row.precedence + 1);
+    const std::string text =
+        expr(b.a, row.precedence) + " " + row.c + " " + expr(b.b, row.precedence + 1);
     return row.precedence < least ? "(" + text + ")" : text;
   }
-  static std::string suffix(const Type& t, DType plain) { return t.dtype() == plain ? "" : std::string(":") + t.dtype().name(); }
+  static std::string suffix(const Type& t, DType plain) {
+    return t.dtype() == plain ? "" : std::string(":") + t.dtype().name();
+  }
   static std::string integer(const IntImm& i) {
     if (i.type.dtype().is_boolean()) return i.value ? "true" : "false";
     return std::to_string(i.value) + suffix(i.type, i32);

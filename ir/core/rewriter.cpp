@@ -80,8 +80,9 @@ void visit_shared(const Handle& root, const std::function<void(const Node&)>& vi
     if (!seen.insert(node).second) continue;
     visit(*node);
     std::vector<const Node*> below;
-    for_each_child(*node, [&](const Expr& e) { below.push_back(e.get()); },
-                   [&](const Stmt& s) { below.push_back(s.get()); });
+    for_each_child(
+        *node, [&](const Expr& e) { below.push_back(e.get()); },
+        [&](const Stmt& s) { below.push_back(s.get()); });
     stack.insert(stack.end(), below.rbegin(), below.rend());
   }
 }
@@ -98,17 +99,19 @@ Stmt substitute(const Stmt& s, const Substitution& map) {
   return r(s);
 }
 
-void visit_all(const Expr& root, const std::function<void(const Node&)>& visit) { visit_shared(root, visit); }
-void visit_all(const Stmt& root, const std::function<void(const Node&)>& visit) { visit_shared(root, visit); }
+void visit_all(const Expr& root, const std::function<void(const Node&)>& visit) {
+  visit_shared(root, visit);
+}
+void visit_all(const Stmt& root, const std::function<void(const Node&)>& visit) {
+  visit_shared(root, visit);
+}
 
 Stmt make_seq(std::vector<Stmt> body) {
   std::vector<Stmt> flat;
   for (Stmt& s : body) {
     if (!s) continue;
-    if (const Seq* seq = as<Seq>(s))
-      flat.insert(flat.end(), seq->body.begin(), seq->body.end());
-    else
-      flat.push_back(std::move(s));
+    if (const Seq* seq = as<Seq>(s)) flat.insert(flat.end(), seq->body.begin(), seq->body.end());
+    else flat.push_back(std::move(s));
   }
   if (flat.size() == 1) return flat[0];
   return make_stmt<Seq>({}, std::move(flat));
@@ -142,7 +145,8 @@ void with_large_stack(const std::function<void()>& work) {
   pthread_t thread;
   const int status = pthread_create(&thread, &attr, run_stack_job, &job);
   pthread_attr_destroy(&attr);
-  HIDET_REQUIRE(status == 0, ErrorCode::memory, "", "no thread with a stack of 1 GiB could be started for the compiler's passes");
+  HIDET_REQUIRE(status == 0, ErrorCode::memory, "",
+                "no thread with a stack of 1 GiB could be started for the compiler's passes");
   pthread_join(thread, nullptr);
   if (job.error) std::rethrow_exception(job.error);
 }

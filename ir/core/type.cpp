@@ -80,7 +80,8 @@ bool equal_targets(const std::shared_ptr<const T>& a, const std::shared_ptr<cons
   return a == b || (a && b && *a == *b);
 }
 bool operator==(const TensorInfo& a, const TensorInfo& b) {
-  return a.dtype == b.dtype && a.scope == b.scope && a.layout == b.layout && equal_exprs(a.shape, b.shape);
+  return a.dtype == b.dtype && a.scope == b.scope && a.layout == b.layout &&
+         equal_exprs(a.shape, b.shape);
 }
 }  // namespace
 
@@ -109,9 +110,10 @@ Layout Layout::strided(std::vector<Expr> strides) {
   return l;
 }
 Layout Layout::swizzled(Layout inner, int64_t bits, int64_t base, int64_t shift) {
-  HIDET_REQUIRE(bits >= 0 && base >= 0 && shift >= bits && base + shift + bits < 32, ErrorCode::usage, "",
-                "a swizzle needs 0 <= bits <= shift and base + shift + bits < 32, not bits = ", bits,
-                ", base = ", base, ", shift = ", shift);
+  HIDET_REQUIRE(
+      bits >= 0 && base >= 0 && shift >= bits && base + shift + bits < 32, ErrorCode::usage, "",
+      "a swizzle needs 0 <= bits <= shift and base + shift + bits < 32, not bits = ", bits,
+      ", base = ", base, ", shift = ", shift);
   Layout l;
   l.tag = Tag::swizzled;
   l.inner = std::make_shared<const Layout>(std::move(inner));
@@ -145,11 +147,13 @@ Expr horner(const std::vector<Expr>& shape, const std::vector<Expr>& indices) {
 struct Tiled {
   std::vector<Expr> outer_shape, outer_index, inner_shape, inner_index;
 };
-Tiled split_tiles(const Layout& l, const std::vector<Expr>& shape, const std::vector<Expr>& indices) {
+Tiled split_tiles(const Layout& l, const std::vector<Expr>& shape,
+                  const std::vector<Expr>& indices) {
   Tiled t;
   for (size_t d = 0; d < shape.size(); d++) {
     const Expr n = make_int(l.tile[d], shape[d]->type);
-    t.outer_shape.push_back(make_binary(BinaryOp::div, add(shape[d], constant(l.tile[d] - 1, shape[d])), n));
+    t.outer_shape.push_back(
+        make_binary(BinaryOp::div, add(shape[d], constant(l.tile[d] - 1, shape[d])), n));
     t.inner_shape.push_back(n);
     if (indices.empty()) continue;
     const Expr m = constant(l.tile[d], indices[d]);
@@ -161,29 +165,30 @@ Tiled split_tiles(const Layout& l, const std::vector<Expr>& shape, const std::ve
 }  // namespace
 
 Expr Layout::offset(const std::vector<Expr>& shape, const std::vector<Expr>& indices) const {
-  HIDET_REQUIRE(indices.size() == shape.size(), ErrorCode::usage, "", "a tensor of rank ", shape.size(),
-                " takes ", shape.size(), " indices, not ", indices.size());
+  HIDET_REQUIRE(indices.size() == shape.size(), ErrorCode::usage, "", "a tensor of rank ",
+                shape.size(), " takes ", shape.size(), " indices, not ", indices.size());
   switch (tag) {
     case Tag::row_major: return horner(shape, indices);
     case Tag::col_major:
       return horner({shape.rbegin(), shape.rend()}, {indices.rbegin(), indices.rend()});
     case Tag::strided: {
-      HIDET_REQUIRE(strides.size() == shape.size(), ErrorCode::usage, "", "a tensor of rank ", shape.size(),
-                    " needs ", shape.size(), " strides, not ", strides.size());
+      HIDET_REQUIRE(strides.size() == shape.size(), ErrorCode::usage, "", "a tensor of rank ",
+                    shape.size(), " needs ", shape.size(), " strides, not ", strides.size());
       Expr sum = make_int(0, Type(i32));
       for (size_t d = 0; d < shape.size(); d++) sum = add(sum, mul(indices[d], strides[d]));
       return sum;
     }
     case Tag::swizzled: {
       const Expr o = inner->offset(shape, indices);
-      const Expr row = make_binary(BinaryOp::bit_and, make_binary(BinaryOp::shr, o, constant(shift + base, o)),
-                                   constant((int64_t{1} << bits) - 1, o));
+      const Expr row =
+          make_binary(BinaryOp::bit_and, make_binary(BinaryOp::shr, o, constant(shift + base, o)),
+                      constant((int64_t{1} << bits) - 1, o));
       return make_binary(BinaryOp::bit_xor, o, make_binary(BinaryOp::shl, row, constant(base, o)));
     }
     case Tag::composed: break;
   }
-  HIDET_REQUIRE(tile.size() == shape.size(), ErrorCode::usage, "", "a tensor of rank ", shape.size(),
-                " needs a tile of rank ", shape.size(), ", not ", tile.size());
+  HIDET_REQUIRE(tile.size() == shape.size(), ErrorCode::usage, "", "a tensor of rank ",
+                shape.size(), " needs a tile of rank ", shape.size(), ", not ", tile.size());
   const Tiled t = split_tiles(*this, shape, indices);
   return add(mul(outer->offset(t.outer_shape, t.outer_index), inner->span(t.inner_shape)),
              inner->offset(t.inner_shape, t.inner_index));
@@ -215,8 +220,8 @@ std::string Layout::text() const {
       return out + ")";
     }
     case Tag::swizzled:
-      return "swizzle(" + inner->text() + ", " + std::to_string(bits) + ", " + std::to_string(base) + ", " +
-             std::to_string(shift) + ")";
+      return "swizzle(" + inner->text() + ", " + std::to_string(bits) + ", " +
+             std::to_string(base) + ", " + std::to_string(shift) + ")";
     case Tag::composed: break;
   }
   std::string out = "composed(" + outer->text() + ", " + inner->text() + ", [";
@@ -225,8 +230,9 @@ std::string Layout::text() const {
 }
 
 bool operator==(const Layout& a, const Layout& b) {
-  return a.tag == b.tag && a.base == b.base && a.bits == b.bits && a.shift == b.shift && a.tile == b.tile &&
-         equal_exprs(a.strides, b.strides) && equal_targets(a.inner, b.inner) && equal_targets(a.outer, b.outer);
+  return a.tag == b.tag && a.base == b.base && a.bits == b.bits && a.shift == b.shift &&
+         a.tile == b.tile && equal_exprs(a.strides, b.strides) && equal_targets(a.inner, b.inner) &&
+         equal_targets(a.outer, b.outer);
 }
 
 // --- task mappings
@@ -265,7 +271,8 @@ const char* name(LoopKind kind) {
   return names[static_cast<int>(kind)];
 }
 const char* name(FuncKind kind) {
-  static const char* const names[] = {"public", "cuda_kernel", "cuda_internal", "cpu_kernel", "cpu_internal"};
+  static const char* const names[] = {"public", "cuda_kernel", "cuda_internal", "cpu_kernel",
+                                      "cpu_internal"};
   return names[static_cast<int>(kind)];
 }
 const char* name(ReduceOp op) {

@@ -37,12 +37,17 @@ const Node* place_of(const Expr& base) {
 Value::Value(const DimExpr& dim) : expr_(to_expr(dim)) {}
 Expr Value::immediate(int64_t v, bool is_bool) {
   if (is_bool) return make_bool(v != 0);
-  const bool small = v >= std::numeric_limits<int32_t>::min() && v <= std::numeric_limits<int32_t>::max();
+  const bool small =
+      v >= std::numeric_limits<int32_t>::min() && v <= std::numeric_limits<int32_t>::max();
   return make_int(v, Type(small ? i32 : i64));
 }
-Expr Value::float_immediate(double v, bool single) { return make_float(v, Type(single ? f32 : f64)); }
+Expr Value::float_immediate(double v, bool single) {
+  return make_float(v, Type(single ? f32 : f64));
+}
 
-ElementProxy Value::operator[](const Located& index) const { return ElementProxy(*this, {index.value}, index.loc); }
+ElementProxy Value::operator[](const Located& index) const {
+  return ElementProxy(*this, {index.value}, index.loc);
+}
 
 std::vector<Read> join_reads(std::initializer_list<const Value*> values) {
   std::vector<Read> out;
@@ -66,19 +71,32 @@ std::vector<Read> join_reads(std::initializer_list<const Value*> values) {
 Value binary(BinaryOp op, const Value& a, const Value& b, SourceLoc loc) {
   return Value(make_binary(op, a.expr(), b.expr(), loc), join_reads({&a, &b}));
 }
-Value unary(UnaryOp op, const Value& a, SourceLoc loc) { return Value(make_unary(op, a.expr(), loc), a.reads()); }
+Value unary(UnaryOp op, const Value& a, SourceLoc loc) {
+  return Value(make_unary(op, a.expr(), loc), a.reads());
+}
 Value select(const Located& cond, const Located& a, const Located& b) {
   return Value(make_select(cond.value.expr(), a.value.expr(), b.value.expr(), b.loc),
                join_reads({&cond.value, &a.value, &b.value}));
 }
-Value cast(const Located& a, const Type& to) { return Value(make_cast(a.value.expr(), to, a.loc), a.value.reads()); }
-Value min(const Located& a, const Located& b) { return binary(BinaryOp::min, a.value, b.value, b.loc); }
-Value max(const Located& a, const Located& b) { return binary(BinaryOp::max, a.value, b.value, b.loc); }
-Value floordiv(const Located& a, const Located& b) { return binary(BinaryOp::floordiv, a.value, b.value, b.loc); }
-Value floormod(const Located& a, const Located& b) { return binary(BinaryOp::floormod, a.value, b.value, b.loc); }
+Value cast(const Located& a, const Type& to) {
+  return Value(make_cast(a.value.expr(), to, a.loc), a.value.reads());
+}
+Value min(const Located& a, const Located& b) {
+  return binary(BinaryOp::min, a.value, b.value, b.loc);
+}
+Value max(const Located& a, const Located& b) {
+  return binary(BinaryOp::max, a.value, b.value, b.loc);
+}
+Value floordiv(const Located& a, const Located& b) {
+  return binary(BinaryOp::floordiv, a.value, b.value, b.loc);
+}
+Value floormod(const Located& a, const Located& b) {
+  return binary(BinaryOp::floormod, a.value, b.value, b.loc);
+}
 
 Expr coerce(const Value& v, const Type& to, const std::string& what, SourceLoc loc) {
-  HIDET_REQUIRE(v.expr() && !v.type().is_void(), ErrorCode::usage, loc.text(), what, " without a value");
+  HIDET_REQUIRE(v.expr() && !v.type().is_void(), ErrorCode::usage, loc.text(), what,
+                " without a value");
   const Type& from = v.type();
   if (from == to) return v.expr();
   const bool numbers = from.is_arithmetic() && to.is_arithmetic();
@@ -88,16 +106,22 @@ Expr coerce(const Value& v, const Type& to, const std::string& what, SourceLoc l
   const bool imm = (i && !(to.dtype().is_boolean() && !from.dtype().is_boolean())) ||
                    (is_float_imm && to.dtype().is_float());
   const bool ints = numbers && from.dtype().is_integer() && to.dtype().is_integer();
-  HIDET_REQUIRE(lanes && (imm || ints || from.dtype() == to.dtype()), ErrorCode::usage, loc.text(), what, " of type ",
-                to.text(), " is given ", is_float_imm ? "a floating-point constant" : from.text(), "; cast it");
-  HIDET_REQUIRE(!i || !ints || fits(i->value, to.dtype()), ErrorCode::usage, loc.text(), what, " of type ", to.text(),
-                " is given the constant ", i ? i->value : 0, ", which does not fit");
+  HIDET_REQUIRE(lanes && (imm || ints || from.dtype() == to.dtype()), ErrorCode::usage, loc.text(),
+                what, " of type ", to.text(), " is given ",
+                is_float_imm ? "a floating-point constant" : from.text(), "; cast it");
+  HIDET_REQUIRE(!i || !ints || fits(i->value, to.dtype()), ErrorCode::usage, loc.text(), what,
+                " of type ", to.text(), " is given the constant ", i ? i->value : 0,
+                ", which does not fit");
   return make_cast(v.expr(), to, loc);
 }
 
 ElementProxy::ElementProxy(Value base, std::vector<Value> indices, SourceLoc loc)
-    : base_(std::move(base)), indices_(std::move(indices)), loc_(loc), stamp_(recorder ? recorder->clock() : 0) {
-  HIDET_REQUIRE(base_.expr() && (base_.type().is_tensor() || (base_.type().is_pointer() && indices_.size() == 1)),
+    : base_(std::move(base)),
+      indices_(std::move(indices)),
+      loc_(loc),
+      stamp_(recorder ? recorder->clock() : 0) {
+  HIDET_REQUIRE(base_.expr() && (base_.type().is_tensor() ||
+                                 (base_.type().is_pointer() && indices_.size() == 1)),
                 ErrorCode::usage, loc.text(), "an index needs a pointer or a tensor, not ",
                 base_.expr() ? base_.type().text() : "nothing");
 }
@@ -124,8 +148,9 @@ Value ElementProxy::address() const {
     const Value joined(base_.expr(), std::move(reads));
     reads = join_reads({&joined, &i});
   }
-  Expr e = base_.type().is_tensor() ? make_address(base_.expr(), exprs_of(indices_), loc_)
-                                    : make_binary(BinaryOp::add, base_.expr(), indices_[0].expr(), loc_);
+  Expr e = base_.type().is_tensor()
+               ? make_address(base_.expr(), exprs_of(indices_), loc_)
+               : make_binary(BinaryOp::add, base_.expr(), indices_[0].expr(), loc_);
   return Value(std::move(e), std::move(reads));
 }
 
@@ -134,7 +159,9 @@ ElementProxy ElementProxy::operator[](const Located& index) const { return Value
 void ElementProxy::store(const Value& v, SourceLoc loc) const {
   HIDET_REQUIRE(recorder, ErrorCode::usage, loc.text(), "a store outside a script function");
   const Type element = base_.type().is_tensor() ? Type(base_.dtype()) : base_.type().pointee();
-  const Type to = v.expr() && v.type().is_vector() && element.is_scalar() ? element.with_lanes(v.type().lanes()) : element;
+  const Type to = v.expr() && v.type().is_vector() && element.is_scalar()
+                      ? element.with_lanes(v.type().lanes())
+                      : element;
   const Expr value = coerce(v, to, "an element", loc);
   Stmt s;
   if (base_.type().is_tensor()) {
@@ -151,9 +178,9 @@ void ElementProxy::store(const Value& v, SourceLoc loc) const {
 
 void ElementProxy::operator=(const Located& v) && { store(v.value, v.loc); }
 void ElementProxy::operator=(const ElementProxy& v) && { store(Value(v), v.loc_); }
-#define HIDET_COMPOUND(symbol, code)                                                                     \
-  void ElementProxy::operator symbol(const Located& v) && {                                              \
-    store(binary(BinaryOp::code, Value(*this), v.value, v.loc), v.loc);                                  \
+#define HIDET_COMPOUND(symbol, code)                                    \
+  void ElementProxy::operator symbol(const Located & v)&& {             \
+    store(binary(BinaryOp::code, Value(*this), v.value, v.loc), v.loc); \
   }
 HIDET_COMPOUND(+=, add)
 HIDET_COMPOUND(-=, sub)

@@ -19,8 +19,9 @@ class FunctionVerifier {
   }
   void run() {
     if (f_.kind == FuncKind::cuda_kernel)
-      HIDET_REQUIRE(!f_.launch.grid.empty() && !f_.launch.block.empty(), ErrorCode::usage, f_.loc.text(), "the kernel '",
-                    f_.name, "' has no launch dimensions: call grid_dim and block_dim");
+      HIDET_REQUIRE(!f_.launch.grid.empty() && !f_.launch.block.empty(), ErrorCode::usage,
+                    f_.loc.text(), "the kernel '", f_.name,
+                    "' has no launch dimensions: call grid_dim and block_dim");
     if (f_.body) stmt(f_.body);
   }
 
@@ -32,10 +33,13 @@ class FunctionVerifier {
     visit_all(e, [&](const Node& n) {
       const Var* v = as<Var>(&n);
       if (v && !visible_.count(v) && !bound_.count(v))
-        throw Error(ErrorCode::usage, "the variable '" + v->name + "' of '" + f_.name + "' is used outside its scope", place(*v));
+        throw Error(ErrorCode::usage,
+                    "the variable '" + v->name + "' of '" + f_.name + "' is used outside its scope",
+                    place(*v));
       if (const Reduce* r = as<Reduce>(&n))
         for (const VarRef& a : r->axes) bound_.insert(a.get());
-      HIDET_CHECK(!lowered_ || (n.kind != Kind::Reduce && n.kind != Kind::ArgReduce), "a task-level node in '", f_.name, "'");
+      HIDET_CHECK(!lowered_ || (n.kind != Kind::Reduce && n.kind != Kind::ArgReduce),
+                  "a task-level node in '", f_.name, "'");
       if (const Prim* p = as<Prim>(&n)) prim(*p);
     });
   }
@@ -43,12 +47,15 @@ class FunctionVerifier {
     const Primitive* row = find_primitive(p.name);
     if (!row) return;
     const bool cuda = is_cuda(f_.kind);
-    HIDET_REQUIRE(row->target == PrimTarget::any || (row->target == PrimTarget::cuda) == cuda, ErrorCode::usage, place(p),
-                  "the primitive '", p.name, "' is used in the ", name(f_.kind), " function '", f_.name, "'; it is ",
+    HIDET_REQUIRE(row->target == PrimTarget::any || (row->target == PrimTarget::cuda) == cuda,
+                  ErrorCode::usage, place(p), "the primitive '", p.name, "' is used in the ",
+                  name(f_.kind), " function '", f_.name, "'; it is ",
                   row->target == PrimTarget::cuda ? "for CUDA" : "for the CPU", " only");
-    HIDET_REQUIRE(!row->convergent || !divergent_ || p.name.rfind("shfl", 0) == 0 || p.name == "syncwarp" || p.name.find("_sync") != std::string::npos,
+    HIDET_REQUIRE(!row->convergent || !divergent_ || p.name.rfind("shfl", 0) == 0 ||
+                      p.name == "syncwarp" || p.name.find("_sync") != std::string::npos,
                   ErrorCode::usage, place(p), "the barrier '", p.name, "' in '", f_.name,
-                  "' is under a condition that differs between the threads of a block (", reason_, ")");
+                  "' is under a condition that differs between the threads of a block (", reason_,
+                  ")");
   }
   /// Differs the value between threads of a block?
   bool differs(const Expr& e) const {
@@ -92,7 +99,8 @@ class FunctionVerifier {
       case Kind::Assign: {
         const Assign& a = *as<Assign>(s);
         const Var* v = as<Var>(a.var);
-        HIDET_REQUIRE(v && v->is_mutable, ErrorCode::usage, place(a), "'", v ? v->name : "?", "' of '", f_.name, "' is not a variable that can be assigned");
+        HIDET_REQUIRE(v && v->is_mutable, ErrorCode::usage, place(a), "'", v ? v->name : "?",
+                      "' of '", f_.name, "' is not a variable that can be assigned");
         use(a.var);
         use(a.value);
         if (differs(a.value) || divergent_) differing_.insert(v);
@@ -103,7 +111,10 @@ class FunctionVerifier {
         use(f.begin), use(f.end), use(f.step);
         visible_.insert(f.var.get());
         if (differs(f.begin) || differs(f.end)) differing_.insert(f.var.get());
-        nested(f.body, make_binary(BinaryOp::add, make_cast(f.begin, Type(i64)), make_cast(f.end, Type(i64))), f);
+        nested(
+            f.body,
+            make_binary(BinaryOp::add, make_cast(f.begin, Type(i64)), make_cast(f.end, Type(i64))),
+            f);
         return;
       }
       case Kind::MappingFor: {
@@ -112,7 +123,9 @@ class FunctionVerifier {
         for (const VarRef& v : m.vars) define(v, m.worker);
         return nested(m.body, nullptr, m);
       }
-      case Kind::While: use(as<While>(s)->cond); return nested(as<While>(s)->body, as<While>(s)->cond, *s);
+      case Kind::While:
+        use(as<While>(s)->cond);
+        return nested(as<While>(s)->body, as<While>(s)->cond, *s);
       case Kind::If: {
         const If& i = *as<If>(s);
         use(i.cond);

@@ -15,7 +15,9 @@ Expr regroup(const Binary& b) {
   if (b.op != BinaryOp::add && b.op != BinaryOp::mul) return nullptr;
   int64_t c, d;
   const Binary* left = as<Binary>(b.a);
-  if (!left || left->op != b.op || !(left->type == b.type) || !is_const_int(b.b, &d) || !is_const_int(left->b, &c)) return nullptr;
+  if (!left || left->op != b.op || !(left->type == b.type) || !is_const_int(b.b, &d) ||
+      !is_const_int(left->b, &c))
+    return nullptr;
   return make_binary(b.op, left->a, make_binary(b.op, left->b, b.b, b.loc), b.loc);
 }
 
@@ -28,9 +30,11 @@ Rewriter simplifier() {
       if (!n) return e;
       // Constants to the right of commutative operators.
       Expr x = n->a, y = n->b;
-      const bool swap = info(n->op).commutative && x->kind == Kind::IntImm && y->kind != Kind::IntImm;
+      const bool swap =
+          info(n->op).commutative && x->kind == Kind::IntImm && y->kind != Kind::IntImm;
       if (swap) std::swap(x, y);
-      Expr next = x->type.is_pointer() || y->type.is_pointer() ? e : make_binary(n->op, x, y, n->loc);
+      Expr next =
+          x->type.is_pointer() || y->type.is_pointer() ? e : make_binary(n->op, x, y, n->loc);
       if (const Binary* whole = as<Binary>(next))
         if (Expr grouped = regroup(*whole)) next = grouped;
       const Binary* m = as<Binary>(next);
@@ -58,7 +62,9 @@ Rewriter simplifier() {
 }
 
 bool is_half(const Type& t) { return t.is_arithmetic() && (t.dtype() == f16 || t.dtype() == bf16); }
-Expr to_f32(const Expr& e) { return is_half(e->type) ? make_cast(e, e->type.with_dtype(f32), e->loc) : e; }
+Expr to_f32(const Expr& e) {
+  return is_half(e->type) ? make_cast(e, e->type.with_dtype(f32), e->loc) : e;
+}
 
 Stmt fold_if(Rewriter& self, const If& branch) {
   const Stmt changed = self.children(branch);
@@ -73,7 +79,9 @@ Stmt fold_for(Rewriter& self, const For& loop) {
   const Stmt changed = self.children(loop);
   const For& n = *as<For>(changed);
   int64_t begin, end, step;
-  if (n.how != LoopKind::serial || !is_const_int(n.begin, &begin) || !is_const_int(n.end, &end) || !is_const_int(n.step, &step)) return changed;
+  if (n.how != LoopKind::serial || !is_const_int(n.begin, &begin) || !is_const_int(n.end, &end) ||
+      !is_const_int(n.step, &step))
+    return changed;
   return end <= begin ? make_seq({}) : changed;
 }
 
@@ -92,7 +100,8 @@ Pass simplify() {
 }
 
 Pass fold_branches() {
-  return stmt_pass("fold-branches", [](const Stmt& body) { return rewrite(body, fold_if, fold_for); });
+  return stmt_pass("fold-branches",
+                   [](const Stmt& body) { return rewrite(body, fold_if, fold_for); });
 }
 
 Pass widen_halves() {
@@ -109,7 +118,8 @@ Pass widen_halves() {
         [](Rewriter& self, const Unary& u) -> Expr {
           const Expr e = self.children(u);
           const Unary& n = *as<Unary>(e);
-          return is_half(n.a->type) ? make_cast(make_unary(n.op, to_f32(n.a), n.loc), n.type, n.loc) : e;
+          return is_half(n.a->type) ? make_cast(make_unary(n.op, to_f32(n.a), n.loc), n.type, n.loc)
+                                    : e;
         },
         [](Rewriter& self, const Prim& p) -> Expr {
           const Expr e = self.children(p);

@@ -13,13 +13,15 @@ namespace {
 std::vector<Expr> convert_args(const Function& callee, const std::vector<Expr>& args) {
   std::vector<Expr> out = args;
   for (size_t i = 0; i < callee.params.size() && i < out.size(); i++)
-    if (out[i]->type.is_arithmetic() && callee.params[i]->type.is_arithmetic()) out[i] = make_cast(out[i], callee.params[i]->type, out[i]->loc);
+    if (out[i]->type.is_arithmetic() && callee.params[i]->type.is_arithmetic())
+      out[i] = make_cast(out[i], callee.params[i]->type, out[i]->loc);
   return out;
 }
 
 Stmt launch_of(const Function& kernel, const Call& call) {
-  HIDET_REQUIRE(call.args.size() == kernel.params.size(), ErrorCode::usage, call.loc.text(), "kernel '", kernel.name,
-                "' takes ", kernel.params.size(), " arguments, not ", call.args.size());
+  HIDET_REQUIRE(call.args.size() == kernel.params.size(), ErrorCode::usage, call.loc.text(),
+                "kernel '", kernel.name, "' takes ", kernel.params.size(), " arguments, not ",
+                call.args.size());
   const std::vector<Expr> args = convert_args(kernel, call.args);
   Substitution map;
   for (size_t i = 0; i < args.size(); i++) map.emplace(kernel.params[i].get(), args[i]);
@@ -29,7 +31,8 @@ Stmt launch_of(const Function& kernel, const Call& call) {
     return out;
   };
   const LaunchInfo& l = kernel.launch;
-  return make_stmt<Launch>(call.loc, kernel.name, of_call(l.grid), of_call(l.block), of_call(l.cluster),
+  return make_stmt<Launch>(call.loc, kernel.name, of_call(l.grid), of_call(l.block),
+                           of_call(l.cluster),
                            l.shared_bytes ? substitute(l.shared_bytes, map) : Expr(), args);
 }
 
@@ -79,7 +82,8 @@ Function with_symbol_params(Function f, const std::map<std::string, Symbols>& sy
   r.on([&](Rewriter& self, const Launch& l) -> Stmt {
     const Stmt changed = self.children(l);
     const Launch& n = *as<Launch>(changed);
-    return make_stmt<Launch>(n.loc, n.callee, n.grid, n.block, n.cluster, n.shared_bytes, append(n.args, n.callee));
+    return make_stmt<Launch>(n.loc, n.callee, n.grid, n.block, n.cluster, n.shared_bytes,
+                             append(n.args, n.callee));
   });
   f.body = r(f.body);
   const auto map_list = [&](std::vector<Expr>& list) { list = r(list); };
@@ -100,13 +104,15 @@ Pass lower_launches() {
         [&](Rewriter& self, const Evaluate& e) -> Stmt {
           const Call* call = as<Call>(e.value);
           const Function* callee = call ? module.find(call->callee) : nullptr;
-          return callee && callee->kind == FuncKind::cuda_kernel ? launch_of(*callee, *call) : self.children(e);
+          return callee && callee->kind == FuncKind::cuda_kernel ? launch_of(*callee, *call)
+                                                                 : self.children(e);
         },
         [&](Rewriter& self, const Call& c) -> Expr {
           const Expr changed = self.children(c);
           const Call& n = *as<Call>(changed);
           const Function* callee = module.find(n.callee);
-          return callee ? make_call(n.callee, convert_args(*callee, n.args), n.type, n.loc) : changed;
+          return callee ? make_call(n.callee, convert_args(*callee, n.args), n.type, n.loc)
+                        : changed;
         });
     return out;
   });

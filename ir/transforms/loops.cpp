@@ -40,13 +40,16 @@ Stmt unroll(Rewriter& self, const For& loop) {
   const For& n = *as<For>(changed);
   if (n.how != LoopKind::unroll) return changed;
   int64_t begin = 0, end = 0, step = 0;
-  HIDET_REQUIRE(is_const_int(n.begin, &begin) && is_const_int(n.end, &end) && is_const_int(n.step, &step) && step > 0,
-                ErrorCode::usage, n.loc.text(), "cannot unroll the loop over '", n.var->name, "': its bounds are not constants");
-  HIDET_REQUIRE(!has_jump(n.body), ErrorCode::usage, n.loc.text(), "cannot unroll the loop over '", n.var->name,
-                "': it has a break or continue");
+  HIDET_REQUIRE(is_const_int(n.begin, &begin) && is_const_int(n.end, &end) &&
+                    is_const_int(n.step, &step) && step > 0,
+                ErrorCode::usage, n.loc.text(), "cannot unroll the loop over '", n.var->name,
+                "': its bounds are not constants");
+  HIDET_REQUIRE(!has_jump(n.body), ErrorCode::usage, n.loc.text(), "cannot unroll the loop over '",
+                n.var->name, "': it has a break or continue");
   constexpr int64_t kMost = 1 << 16;
-  HIDET_REQUIRE((end - begin) / step <= kMost, ErrorCode::usage, n.loc.text(), "cannot unroll the loop over '",
-                n.var->name, "': ", (end - begin) / step, " copies are more than ", kMost);
+  HIDET_REQUIRE((end - begin) / step <= kMost, ErrorCode::usage, n.loc.text(),
+                "cannot unroll the loop over '", n.var->name, "': ", (end - begin) / step,
+                " copies are more than ", kMost);
   std::vector<Stmt> copies;
   for (int64_t i = begin; i < end; i += step)
     copies.push_back(substitute(refresh(n.body), {{n.var.get(), make_int(i, n.var->type)}}));

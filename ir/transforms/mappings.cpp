@@ -31,7 +31,8 @@ std::vector<Expr> spatial_index(const TaskMapping::Item& item, Expr worker) {
 Stmt lower(const MappingFor& loop, const Stmt& body) {
   const auto& items = loop.mapping.items;
   const size_t rank = loop.vars.size();
-  HIDET_CHECK(static_cast<int>(rank) == loop.mapping.rank(), "a mapping of rank ", loop.mapping.rank(), " with ", rank, " variables");
+  HIDET_CHECK(static_cast<int>(rank) == loop.mapping.rank(), "a mapping of rank ",
+              loop.mapping.rank(), " with ", rank, " variables");
   // Workers: the innermost item is the fastest.
   std::vector<Expr> workers(items.size());
   Expr rest = loop.worker;
@@ -46,7 +47,10 @@ Stmt lower(const MappingFor& loop, const Stmt& body) {
   }
   const Type type = loop.worker->type;
   std::vector<Expr> task(rank, make_int(0, type));
-  struct Loop { VarRef var; int64_t extent; };
+  struct Loop {
+    VarRef var;
+    int64_t extent;
+  };
   std::vector<Loop> loops;
   for (size_t i = 0; i < items.size(); i++) {
     std::vector<Expr> index(rank);
@@ -62,15 +66,17 @@ Stmt lower(const MappingFor& loop, const Stmt& body) {
         index[d] = loops.back().var;
       }
     }
-    for (size_t d = 0; d < rank; d++) task[d] = make_binary(BinaryOp::add, op(BinaryOp::mul, task[d], items[i].shape[d]), index[d]);
+    for (size_t d = 0; d < rank; d++)
+      task[d] = make_binary(BinaryOp::add, op(BinaryOp::mul, task[d], items[i].shape[d]), index[d]);
   }
   std::vector<Stmt> inner;
-  for (size_t d = 0; d < rank; d++) inner.push_back(make_stmt<DeclVar>(loop.loc, loop.vars[d], task[d]));
+  for (size_t d = 0; d < rank; d++)
+    inner.push_back(make_stmt<DeclVar>(loop.loc, loop.vars[d], task[d]));
   inner.push_back(body);
   Stmt out = make_seq(std::move(inner));
   for (size_t k = loops.size(); k-- > 0;)
-    out = make_stmt<For>(loop.loc, loops[k].var, make_int(0, type), make_int(loops[k].extent, type), make_int(1, type),
-                         LoopKind::serial, int64_t{1}, out);
+    out = make_stmt<For>(loop.loc, loops[k].var, make_int(0, type), make_int(loops[k].extent, type),
+                         make_int(1, type), LoopKind::serial, int64_t{1}, out);
   return out;
 }
 

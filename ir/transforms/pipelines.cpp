@@ -20,7 +20,8 @@ Module run_one(const Module& module, const Pass& pass) {
   try {
     return pass.run(module);
   } catch (const Error& e) {
-    throw Error(e.code(), std::string(e.what()) + ", while running " + pass.name + " on @" + module.name);
+    throw Error(e.code(),
+                std::string(e.what()) + ", while running " + pass.name + " on @" + module.name);
   }
 }
 
@@ -51,9 +52,11 @@ Module run_passes(Module module, const std::vector<Pass>& passes) {
       const auto start = std::chrono::steady_clock::now();
       module = run_one(module, pass);
       const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
-      if (timed) std::fprintf(stderr, "%8.3f ms  %s @%s\n", ms.count(), pass.name, module.name.c_str());
+      if (timed)
+        std::fprintf(stderr, "%8.3f ms  %s @%s\n", ms.count(), pass.name, module.name.c_str());
       if (verified) verify(module, true);
-      if (dump && std::string("after:") + pass.name == dump) std::fprintf(stderr, "%s", print(module).c_str());
+      if (dump && std::string("after:") + pass.name == dump)
+        std::fprintf(stderr, "%s", print(module).c_str());
     }
   });
   return module;
@@ -63,19 +66,20 @@ std::vector<Pass> lowering(Target target) {
   // Guards before tensors because a condition needs the shape; launches before symbols because a
   // launch's extents may name symbols of the caller.
   const std::vector<Pass> front{lower_launches(), lower_mappings(), lower_guards()};
-  if (target == Target::sim) return {lower_launches(), lower_mappings(), simplify(), fold_branches()};
+  if (target == Target::sim)
+    return {lower_launches(), lower_mappings(), simplify(), fold_branches()};
   std::vector<Pass> out = front;
   // Unrolling before tensors folds register indices; vectorizing after it sees plain addresses. Halves
   // are widened last, when vectors exist.
-  for (Pass& p : std::vector<Pass>{unroll_loops(), lower_tensors(), symbols_to_params(), simplify(), vectorize_loops(),
-                                   simplify(), widen_halves(), fold_branches()})
+  for (Pass& p : std::vector<Pass>{unroll_loops(), lower_tensors(), symbols_to_params(), simplify(),
+                                   vectorize_loops(), simplify(), widen_halves(), fold_branches()})
     out.push_back(std::move(p));
   return out;
 }
 
 std::vector<Pass> all_passes() {
-  return {lower_launches(), lower_mappings(), lower_guards(), lower_tensors(), symbols_to_params(), unroll_loops(),
-          vectorize_loops(), widen_halves(), simplify(), fold_branches()};
+  return {lower_launches(), lower_mappings(),  lower_guards(), lower_tensors(), symbols_to_params(),
+          unroll_loops(),   vectorize_loops(), widen_halves(), simplify(),      fold_branches()};
 }
 
 }  // namespace hidet::ir

@@ -76,7 +76,9 @@ Storages lower_globals(Module& module) {
   for (GlobalVar& g : module.globals) {
     if (!g.var->type.is_tensor()) continue;
     const TensorInfo& info = g.var->type.tensor_info();
-    const VarRef flat = make_var(g.var->name, Type::tensor({info.dtype, {info.layout.span(info.shape)}, {}, info.scope}), false, g.var->loc);
+    const VarRef flat = make_var(
+        g.var->name, Type::tensor({info.dtype, {info.layout.span(info.shape)}, {}, info.scope}),
+        false, g.var->loc);
     storages[g.var.get()] = {make_address(flat, {make_int(0, Type(i32))}), info};
     g.var = flat;
   }
@@ -87,7 +89,9 @@ Function lower_function(const Function& f, Storages storages) {
   Function out = f;
   for (size_t i = 0; i < out.params.size(); i++) declare_param(out, i, storages);
   Rewriter r;
-  r.on([&](Rewriter& self, const DeclTensor& d) -> Stmt { return declare(d, self(d.data), storages); });
+  r.on([&](Rewriter& self, const DeclTensor& d) -> Stmt {
+    return declare(d, self(d.data), storages);
+  });
   r.on([&](Rewriter& self, const Element& e) -> Expr {
     const Storage& s = storage_of(storages, e.tensor);
     return make_load(s.base, offset_of(s, self(e.indices)), e.type.lanes(), e.loc);
@@ -125,12 +129,15 @@ Pass lower_guards() {
           if (!e.guarded) return self.children(e);
           const std::vector<Expr> indices = self(e.indices);
           const Expr read = make_element(e.tensor, indices, false, e.type.lanes(), e.loc);
-          return make_select(inside(e.tensor, indices), read, make_cast(make_const(0, e.type.dtype()), e.type), e.loc);
+          return make_select(inside(e.tensor, indices), read,
+                             make_cast(make_const(0, e.type.dtype()), e.type), e.loc);
         },
         [](Rewriter& self, const ElementStore& e) -> Stmt {
           const std::vector<Expr> indices = self(e.indices);
-          const Stmt store = make_stmt<ElementStore>(e.loc, e.tensor, indices, self(e.value), false);
-          return e.guarded ? Stmt(make_stmt<If>(e.loc, inside(e.tensor, indices), store, Stmt())) : store;
+          const Stmt store =
+              make_stmt<ElementStore>(e.loc, e.tensor, indices, self(e.value), false);
+          return e.guarded ? Stmt(make_stmt<If>(e.loc, inside(e.tensor, indices), store, Stmt()))
+                           : store;
         });
   });
 }

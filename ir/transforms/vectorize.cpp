@@ -16,7 +16,8 @@ struct NotVectorizable {};
 
 class Vectorizer {
  public:
-  Vectorizer(const For& loop, int64_t begin, int lanes) : loop_(loop), begin_(begin), lanes_(lanes) {}
+  Vectorizer(const For& loop, int64_t begin, int lanes)
+      : loop_(loop), begin_(begin), lanes_(lanes) {}
 
   Stmt run() {
     find_dependent(loop_.body);
@@ -26,7 +27,8 @@ class Vectorizer {
  private:
   bool depends(const Expr& e) const {
     bool found = false;
-    visit_all(e, [&](const Node& n) { found = found || &n == loop_.var.get() || varying_.count(&n); });
+    visit_all(e,
+              [&](const Node& n) { found = found || &n == loop_.var.get() || varying_.count(&n); });
     return found;
   }
   /// Variables of the body whose value differs between lanes, to a fixed point.
@@ -81,7 +83,8 @@ class Vectorizer {
     }
     if (const Cast* c = as<Cast>(e)) {
       // A widening of an index; the loop's few values do not wrap.
-      const bool widens = c->how == CastKind::value && c->type.dtype().is_integer() && c->a->type.dtype().is_integer() &&
+      const bool widens = c->how == CastKind::value && c->type.dtype().is_integer() &&
+                          c->a->type.dtype().is_integer() &&
                           c->type.dtype().bits() >= c->a->type.dtype().bits();
       return widens && affine(c->a, stride);
     }
@@ -104,7 +107,8 @@ class Vectorizer {
     visit_all(e, [&](const Node& n) {
       const Prim* p = as<Prim>(&n);
       const Binary* b = as<Binary>(&n);
-      found = found || n.kind == Kind::Load || n.kind == Kind::Call || (p && !p->name.empty() && !find_primitive(p->name)->pure) ||
+      found = found || n.kind == Kind::Load || n.kind == Kind::Call ||
+              (p && !p->name.empty() && !find_primitive(p->name)->pure) ||
               (b && b->a->type.is_pointer());
     });
     return found;
@@ -141,7 +145,8 @@ class Vectorizer {
       case Kind::Cast: {
         const Cast& c = *as<Cast>(e);
         if (c.how == CastKind::value) return make_cast(wide(c.a), c.type.with_lanes(lanes_), c.loc);
-        if (c.how == CastKind::bits) return make_bitcast(wide(c.a), c.type.with_lanes(lanes_), c.loc);
+        if (c.how == CastKind::bits)
+          return make_bitcast(wide(c.a), c.type.with_lanes(lanes_), c.loc);
         throw NotVectorizable();
       }
       case Kind::Select: {
@@ -174,7 +179,8 @@ class Vectorizer {
     const VarRef value = make_var("lanes", s.value->type.with_lanes(lanes_));
     std::vector<Stmt> out{make_stmt<DeclVar>(s.loc, value, wide(s.value))};
     for (int i = 0; i < lanes_; i++)
-      out.push_back(make_stmt<Store>(s.loc, s.base, at_lane(s.index, i), make_lane(value, make_int(i, Type(i32)))));
+      out.push_back(make_stmt<Store>(s.loc, s.base, at_lane(s.index, i),
+                                     make_lane(value, make_int(i, Type(i32)))));
     return make_seq(std::move(out));
   }
 
@@ -206,7 +212,8 @@ class Vectorizer {
       }
       case Kind::For: {
         const For& f = *as<For>(s);
-        if (depends(f.begin) || depends(f.end) || depends(f.step) || f.how == LoopKind::parallel) throw NotVectorizable();
+        if (depends(f.begin) || depends(f.end) || depends(f.step) || f.how == LoopKind::parallel)
+          throw NotVectorizable();
         return make_stmt<For>(f.loc, f.var, f.begin, f.end, f.step, f.how, f.grain, stmt(f.body));
       }
       case Kind::Comment: return s;
@@ -233,11 +240,13 @@ Stmt vectorize(Rewriter& self, const For& loop) {
   const For& n = *as<For>(changed);
   if (n.how != LoopKind::vectorize) return changed;
   int64_t begin = 0, end = 0, step = 0;
-  HIDET_REQUIRE(is_const_int(n.begin, &begin) && is_const_int(n.end, &end) && is_const_int(n.step, &step) && step == 1,
-                ErrorCode::usage, n.loc.text(), "cannot vectorize the loop over '", n.var->name, "': its bounds are not constants with step 1");
+  HIDET_REQUIRE(is_const_int(n.begin, &begin) && is_const_int(n.end, &end) &&
+                    is_const_int(n.step, &step) && step == 1,
+                ErrorCode::usage, n.loc.text(), "cannot vectorize the loop over '", n.var->name,
+                "': its bounds are not constants with step 1");
   const int64_t lanes = std::max<int64_t>(end - begin, 0);
-  HIDET_REQUIRE(lanes <= 64, ErrorCode::usage, n.loc.text(), "cannot vectorize the loop over '", n.var->name, "': ",
-                lanes, " lanes are more than 64");
+  HIDET_REQUIRE(lanes <= 64, ErrorCode::usage, n.loc.text(), "cannot vectorize the loop over '",
+                n.var->name, "': ", lanes, " lanes are more than 64");
   const bool power = lanes > 1 && (lanes & (lanes - 1)) == 0;
   if (!power) return copies(n, begin, lanes);
   try {

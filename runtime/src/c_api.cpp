@@ -38,7 +38,9 @@ int guarded(Work&& work) noexcept {
   }
 }
 
-void need(bool condition, const char* what) { HIDET_REQUIRE(condition, ErrorCode::usage, "", what); }
+void need(bool condition, const char* what) {
+  HIDET_REQUIRE(condition, ErrorCode::usage, "", what);
+}
 
 hidet::LoadOptions options_of(const hidet_load_options* o) {
   hidet::LoadOptions options;
@@ -52,7 +54,8 @@ hidet::LoadOptions options_of(const hidet_load_options* o) {
 }
 
 hidet::Shape shape_of(const int64_t* shape, int rank) {
-  need(rank >= 0 && rank <= HIDET_MAX_RANK && (shape || rank == 0), "the rank must be from 0 to HIDET_MAX_RANK, with a shape");
+  need(rank >= 0 && rank <= HIDET_MAX_RANK && (shape || rank == 0),
+       "the rank must be from 0 to HIDET_MAX_RANK, with a shape");
   return hidet::Shape(shape, shape + rank);
 }
 hidet::DType dtype_of(int dtype) {
@@ -60,7 +63,8 @@ hidet::DType dtype_of(int dtype) {
   return hidet::DType(static_cast<hidet::DTypeCode>(dtype));
 }
 hidet::Device device_of(hidet_device d) {
-  need((d.kind == 0 || d.kind == 1) && d.index >= 0, "the device's kind must be 0 (CPU) or 1 (CUDA)");
+  need((d.kind == 0 || d.kind == 1) && d.index >= 0,
+       "the device's kind must be 0 (CPU) or 1 (CUDA)");
   return hidet::Device(static_cast<hidet::DeviceKind>(d.kind), d.index);
 }
 
@@ -71,7 +75,8 @@ void fill(const hidet::TensorSignature& s, hidet_tensor_info* info) {
   info->dtype = static_cast<int32_t>(s.dtype.code());
   info->rank = static_cast<int32_t>(s.shape.size());
   info->device = {static_cast<int32_t>(s.device.kind()), s.device.index()};
-  for (size_t i = 0; i < s.shape.size(); ++i) info->shape[i] = s.shape[i].is_const() ? s.shape[i].value() : -1;
+  for (size_t i = 0; i < s.shape.size(); ++i)
+    info->shape[i] = s.shape[i].is_const() ? s.shape[i].value() : -1;
 }
 
 }  // namespace
@@ -86,7 +91,8 @@ int hidet_load_model(const char* path, const hidet_load_options* options, hidet_
     *model = new hidet_model{hidet::load_model(std::string(path), options_of(options))};
   });
 }
-int hidet_load_model_memory(const void* bytes, size_t count, const hidet_load_options* options, hidet_model** model) {
+int hidet_load_model_memory(const void* bytes, size_t count, const hidet_load_options* options,
+                            hidet_model** model) {
   return guarded([&] {
     need(bytes && model, "hidet_load_model_memory: bytes and model must not be NULL");
     const std::span<const std::byte> span(static_cast<const std::byte*>(bytes), count);
@@ -94,24 +100,32 @@ int hidet_load_model_memory(const void* bytes, size_t count, const hidet_load_op
   });
 }
 void hidet_model_release(hidet_model* model) { delete model; }
-size_t hidet_model_num_inputs(const hidet_model* model) { return model ? model->model.inputs().size() : 0; }
-size_t hidet_model_num_outputs(const hidet_model* model) { return model ? model->model.outputs().size() : 0; }
+size_t hidet_model_num_inputs(const hidet_model* model) {
+  return model ? model->model.inputs().size() : 0;
+}
+size_t hidet_model_num_outputs(const hidet_model* model) {
+  return model ? model->model.outputs().size() : 0;
+}
 int hidet_model_input_info(const hidet_model* model, size_t index, hidet_tensor_info* info) {
   return guarded([&] {
-    need(model && info && index < model->model.inputs().size(), "hidet_model_input_info: there is no such input");
+    need(model && info && index < model->model.inputs().size(),
+         "hidet_model_input_info: there is no such input");
     fill(model->model.inputs()[index], info);
   });
 }
 int hidet_model_output_info(const hidet_model* model, size_t index, hidet_tensor_info* info) {
   return guarded([&] {
-    need(model && info && index < model->model.outputs().size(), "hidet_model_output_info: there is no such output");
+    need(model && info && index < model->model.outputs().size(),
+         "hidet_model_output_info: there is no such output");
     fill(model->model.outputs()[index], info);
   });
 }
-int hidet_run(const hidet_model* model, hidet_tensor* const* in, size_t n_in, hidet_tensor** out, size_t n_out) {
+int hidet_run(const hidet_model* model, hidet_tensor* const* in, size_t n_in, hidet_tensor** out,
+              size_t n_out) {
   return guarded([&] {
     need(model && (in || n_in == 0) && (out || n_out == 0), "hidet_run: a pointer is NULL");
-    need(n_out == model->model.outputs().size(), "hidet_run: n_out is not the model's number of outputs");
+    need(n_out == model->model.outputs().size(),
+         "hidet_run: n_out is not the model's number of outputs");
     std::vector<hidet::Tensor> inputs;
     for (size_t i = 0; i < n_in; ++i) {
       need(in[i] != nullptr, "hidet_run: an input is NULL");
@@ -119,21 +133,26 @@ int hidet_run(const hidet_model* model, hidet_tensor* const* in, size_t n_in, hi
     }
     std::vector<hidet::Tensor> outputs = model->model.run(inputs);
     std::vector<std::unique_ptr<hidet_tensor>> made;
-    for (hidet::Tensor& t : outputs) made.push_back(std::make_unique<hidet_tensor>(hidet_tensor{std::move(t)}));
+    for (hidet::Tensor& t : outputs)
+      made.push_back(std::make_unique<hidet_tensor>(hidet_tensor{std::move(t)}));
     for (size_t i = 0; i < n_out; ++i) out[i] = made[i].release();
   });
 }
 
-int hidet_tensor_zeros(const int64_t* shape, int rank, int dtype, hidet_device device, hidet_tensor** tensor) {
+int hidet_tensor_zeros(const int64_t* shape, int rank, int dtype, hidet_device device,
+                       hidet_tensor** tensor) {
   return guarded([&] {
     need(tensor != nullptr, "hidet_tensor_zeros: tensor must not be NULL");
-    *tensor = new hidet_tensor{hidet::zeros(shape_of(shape, rank), dtype_of(dtype), device_of(device))};
+    *tensor =
+        new hidet_tensor{hidet::zeros(shape_of(shape, rank), dtype_of(dtype), device_of(device))};
   });
 }
-int hidet_tensor_from_blob(void* data, const int64_t* shape, int rank, int dtype, hidet_device device, hidet_tensor** tensor) {
+int hidet_tensor_from_blob(void* data, const int64_t* shape, int rank, int dtype,
+                           hidet_device device, hidet_tensor** tensor) {
   return guarded([&] {
     need(tensor != nullptr, "hidet_tensor_from_blob: tensor must not be NULL");
-    *tensor = new hidet_tensor{hidet::Tensor::from_blob(data, shape_of(shape, rank), dtype_of(dtype), device_of(device))};
+    *tensor = new hidet_tensor{
+        hidet::Tensor::from_blob(data, shape_of(shape, rank), dtype_of(dtype), device_of(device))};
   });
 }
 int hidet_tensor_get_info(const hidet_tensor* tensor, hidet_tensor_info* info) {
@@ -148,16 +167,20 @@ int hidet_tensor_get_info(const hidet_tensor* tensor, hidet_tensor_info* info) {
 }
 int hidet_tensor_copy_out(const hidet_tensor* tensor, void* to, int64_t bytes) {
   return guarded([&] {
-    need(tensor && (to || bytes == 0) && tensor->tensor.bytes() == bytes, "hidet_tensor_copy_out: bytes must be the tensor's");
+    need(tensor && (to || bytes == 0) && tensor->tensor.bytes() == bytes,
+         "hidet_tensor_copy_out: bytes must be the tensor's");
     const hidet::Tensor& t = tensor->tensor;
-    if (bytes > 0) hidet::runtime::copy_bytes(to, {}, t.data(), t.device(), static_cast<size_t>(bytes));
+    if (bytes > 0)
+      hidet::runtime::copy_bytes(to, {}, t.data(), t.device(), static_cast<size_t>(bytes));
   });
 }
 int hidet_tensor_copy_in(hidet_tensor* tensor, const void* from, int64_t bytes) {
   return guarded([&] {
-    need(tensor && (from || bytes == 0) && tensor->tensor.bytes() == bytes, "hidet_tensor_copy_in: bytes must be the tensor's");
+    need(tensor && (from || bytes == 0) && tensor->tensor.bytes() == bytes,
+         "hidet_tensor_copy_in: bytes must be the tensor's");
     const hidet::Tensor& t = tensor->tensor;
-    if (bytes > 0) hidet::runtime::copy_bytes(t.data(), t.device(), from, {}, static_cast<size_t>(bytes));
+    if (bytes > 0)
+      hidet::runtime::copy_bytes(t.data(), t.device(), from, {}, static_cast<size_t>(bytes));
   });
 }
 void hidet_tensor_release(hidet_tensor* tensor) { delete tensor; }

@@ -27,7 +27,8 @@ Module binary_map(DType t, DType out, LoopKind how, const std::function<Expr(Exp
   fn.name = "launch";
   fn.kind = FuncKind::public_;
   const VarRef a = make_var("a", Type::pointer(Type(t))), b = make_var("b", Type::pointer(Type(t)));
-  const VarRef y = make_var("y", Type::pointer(Type(out))), n = make_var("n", Type(i64)), j = make_var("j", Type(i64)), v = make_var("v", Type(i64));
+  const VarRef y = make_var("y", Type::pointer(Type(out))), n = make_var("n", Type(i64)),
+               j = make_var("j", Type(i64)), v = make_var("v", Type(i64));
   fn.params = {a, b, y, n};
   const Expr at = make_binary(BinaryOp::add, j, v);
   const Stmt body = make_stmt<Store>({}, y, at, f(make_load(a, at), make_load(b, at)));
@@ -49,9 +50,12 @@ TEST_P(Loops, IntegerDivisionTruncatesAndNeverTraps) {
       {-4, -4, 3, 3, low, 0, 0, -7, -7, 0, 0, -1, 3, -3, 11, -12},
       {1, -1, -2, 2, 0, 0, 0, 0, 0, 0, 5, 2, 0, 0, 1, 8}};
   for (size_t k = 0; k < 4; k++) {
-    Loaded code(binary_map(i32, i32, GetParam(), [&](Expr x, Expr y) { return make_binary(ops[k], x, y); }));
+    Loaded code(binary_map(i32, i32, GetParam(),
+                           [&](Expr x, Expr y) { return make_binary(ops[k], x, y); }));
     std::vector<int32_t> y(16);
-    ASSERT_EQ(code.call("launch", {value(a.data()), value(b.data()), value(y.data()), value(int64_t{16})}), 0);
+    ASSERT_EQ(code.call("launch",
+                        {value(a.data()), value(b.data()), value(y.data()), value(int64_t{16})}),
+              0);
     EXPECT_EQ(y, expected[k]) << info(ops[k]).name;
   }
 }
@@ -61,9 +65,13 @@ TEST_P(Loops, MinMaxPropagateNaN) {
   const std::vector<float> a{nan, 1, 2, -inf, inf, nan, 0, -1, 3, 4, 5, 6, 7, 8, 9, 10};
   const std::vector<float> b{1, nan, 1, 5, 5, nan, -1, 0, 4, 3, 5, 7, 6, 8, 10, 9};
   for (const bool max : {true, false}) {
-    Loaded code(binary_map(f32, f32, GetParam(), [&](Expr x, Expr y) { return make_binary(max ? BinaryOp::max : BinaryOp::min, x, y); }));
+    Loaded code(binary_map(f32, f32, GetParam(), [&](Expr x, Expr y) {
+      return make_binary(max ? BinaryOp::max : BinaryOp::min, x, y);
+    }));
     std::vector<float> y(16);
-    ASSERT_EQ(code.call("launch", {value(a.data()), value(b.data()), value(y.data()), value(int64_t{16})}), 0);
+    ASSERT_EQ(code.call("launch",
+                        {value(a.data()), value(b.data()), value(y.data()), value(int64_t{16})}),
+              0);
     for (size_t i = 0; i < 16; i++) {
       const bool is_nan = std::isnan(a[i]) || std::isnan(b[i]);
       if (is_nan) EXPECT_TRUE(std::isnan(y[i])) << i;
@@ -73,25 +81,45 @@ TEST_P(Loops, MinMaxPropagateNaN) {
 }
 
 TEST_P(Loops, FloatToIntegerSaturates) {
-  const std::vector<float> a{NAN, INFINITY, -INFINITY, 1e20f, -1e20f, 1.9f, -1.9f, 2147483648.f, -2147483648.f, 0.f, -0.f, 255.f, 256.f, -1.f, 127.5f, 128.f};
-  Loaded to_i32(binary_map(f32, i32, GetParam(), [](Expr x, Expr) { return make_cast(x, Type(i32)); }));
-  Loaded to_u8(binary_map(f32, u8, GetParam(), [](Expr x, Expr) { return make_cast(x, Type(u8)); }));
+  const std::vector<float> a{NAN,   INFINITY,     -INFINITY,     1e20f, -1e20f, 1.9f,
+                             -1.9f, 2147483648.f, -2147483648.f, 0.f,   -0.f,   255.f,
+                             256.f, -1.f,         127.5f,        128.f};
+  Loaded to_i32(
+      binary_map(f32, i32, GetParam(), [](Expr x, Expr) { return make_cast(x, Type(i32)); }));
+  Loaded to_u8(
+      binary_map(f32, u8, GetParam(), [](Expr x, Expr) { return make_cast(x, Type(u8)); }));
   std::vector<int32_t> y(16);
   std::vector<uint8_t> z(16);
-  ASSERT_EQ(to_i32.call("launch", {value(a.data()), value(a.data()), value(y.data()), value(int64_t{16})}), 0);
-  ASSERT_EQ(to_u8.call("launch", {value(a.data()), value(a.data()), value(z.data()), value(int64_t{16})}), 0);
-  const int32_t high = std::numeric_limits<int32_t>::max(), low = std::numeric_limits<int32_t>::min();
-  EXPECT_EQ(y, (std::vector<int32_t>{0, high, low, high, low, 1, -1, high, low, 0, 0, 255, 256, -1, 127, 128}));
-  EXPECT_EQ(z, (std::vector<uint8_t>{0, 255, 0, 255, 0, 1, 0, 255, 0, 0, 0, 255, 255, 0, 127, 128}));
+  ASSERT_EQ(to_i32.call("launch",
+                        {value(a.data()), value(a.data()), value(y.data()), value(int64_t{16})}),
+            0);
+  ASSERT_EQ(
+      to_u8.call("launch", {value(a.data()), value(a.data()), value(z.data()), value(int64_t{16})}),
+      0);
+  const int32_t high = std::numeric_limits<int32_t>::max(),
+                low = std::numeric_limits<int32_t>::min();
+  EXPECT_EQ(y, (std::vector<int32_t>{0, high, low, high, low, 1, -1, high, low, 0, 0, 255, 256, -1,
+                                     127, 128}));
+  EXPECT_EQ(z,
+            (std::vector<uint8_t>{0, 255, 0, 255, 0, 1, 0, 255, 0, 0, 0, 255, 255, 0, 127, 128}));
 }
 
 TEST_P(Loops, NarrowIntegersWrap) {
-  const std::vector<uint8_t> a{128, 200, 255, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, b{128, 200, 255, 5, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-  Loaded add(binary_map(u8, i32, GetParam(), [](Expr x, Expr y) { return make_cast(make_binary(BinaryOp::add, x, y), Type(i32)); }));
-  Loaded sub(binary_map(u8, i32, GetParam(), [](Expr x, Expr y) { return make_cast(make_binary(BinaryOp::sub, x, y), Type(i32)); }));
+  const std::vector<uint8_t> a{128, 200, 255, 3, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+      b{128, 200, 255, 5, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  Loaded add(binary_map(u8, i32, GetParam(), [](Expr x, Expr y) {
+    return make_cast(make_binary(BinaryOp::add, x, y), Type(i32));
+  }));
+  Loaded sub(binary_map(u8, i32, GetParam(), [](Expr x, Expr y) {
+    return make_cast(make_binary(BinaryOp::sub, x, y), Type(i32));
+  }));
   std::vector<int32_t> y(16), z(16);
-  ASSERT_EQ(add.call("launch", {value(a.data()), value(b.data()), value(y.data()), value(int64_t{16})}), 0);
-  ASSERT_EQ(sub.call("launch", {value(a.data()), value(b.data()), value(z.data()), value(int64_t{16})}), 0);
+  ASSERT_EQ(
+      add.call("launch", {value(a.data()), value(b.data()), value(y.data()), value(int64_t{16})}),
+      0);
+  ASSERT_EQ(
+      sub.call("launch", {value(a.data()), value(b.data()), value(z.data()), value(int64_t{16})}),
+      0);
   EXPECT_EQ(y[0], 0);
   EXPECT_EQ(y[1], 144);
   EXPECT_EQ(y[2], 254);
@@ -100,7 +128,9 @@ TEST_P(Loops, NarrowIntegersWrap) {
 }
 
 TEST_P(Loops, BfloatRoundsAtEachOperator) {
-  const auto f = [](Expr x, Expr y) { return make_binary(BinaryOp::sub, make_binary(BinaryOp::add, x, y), x); };
+  const auto f = [](Expr x, Expr y) {
+    return make_binary(BinaryOp::sub, make_binary(BinaryOp::add, x, y), x);
+  };
   std::mt19937 rng(7);
   std::normal_distribution<float> normal;
   for (const DType t : {bf16, f16}) {
@@ -109,8 +139,12 @@ TEST_P(Loops, BfloatRoundsAtEachOperator) {
     std::vector<uint16_t> a(16), b(16), y(16);
     for (size_t i = 0; i < 16; i++) a[i] = bits(normal(rng) * 100), b[i] = bits(normal(rng));
     Loaded code(binary_map(t, t, GetParam(), f));
-    ASSERT_EQ(code.call("launch", {value(a.data()), value(b.data()), value(y.data()), value(int64_t{16})}), 0);
-    for (size_t i = 0; i < 16; i++) EXPECT_EQ(y[i], bits(back(bits(back(a[i]) + back(b[i]))) - back(a[i]))) << t.name() << " " << i;
+    ASSERT_EQ(code.call("launch",
+                        {value(a.data()), value(b.data()), value(y.data()), value(int64_t{16})}),
+              0);
+    for (size_t i = 0; i < 16; i++)
+      EXPECT_EQ(y[i], bits(back(bits(back(a[i]) + back(b[i]))) - back(a[i])))
+          << t.name() << " " << i;
   }
 }
 
@@ -122,13 +156,24 @@ TEST_P(Loops, ScalarAndVectorMathGiveEqualBits) {
   a[3] = NAN, a[4] = INFINITY, a[5] = -INFINITY, a[6] = 0.f, a[7] = 1e-40f;
   for (const char* name : {"exp", "tanh", "erf", "sigmoid"}) {
     const auto f = [&](Expr x, Expr) { return call_math(name, {x}); };
-    Loaded code(binary_map(f32, f32, GetParam(), f)), one(binary_map(f32, f32, LoopKind::serial, f));
-    ASSERT_EQ(code.call("launch", {value(a.data()), value(a.data()), value(y.data()), value(int64_t{16})}), 0);
-    ASSERT_EQ(one.call("launch", {value(a.data()), value(a.data()), value(z.data()), value(int64_t{16})}), 0);
+    Loaded code(binary_map(f32, f32, GetParam(), f)),
+        one(binary_map(f32, f32, LoopKind::serial, f));
+    ASSERT_EQ(code.call("launch",
+                        {value(a.data()), value(a.data()), value(y.data()), value(int64_t{16})}),
+              0);
+    ASSERT_EQ(
+        one.call("launch", {value(a.data()), value(a.data()), value(z.data()), value(int64_t{16})}),
+        0);
     for (size_t i = 0; i < 16; i++) {
       const double x = a[i];
-      const double exact = std::string(name) == "exp" ? std::exp(x) : std::string(name) == "tanh" ? std::tanh(x) : std::string(name) == "erf" ? std::erf(x) : 1 / (1 + std::exp(-x));
-      if (std::isnan(x)) { EXPECT_TRUE(std::isnan(y[i])); continue; }
+      const double exact = std::string(name) == "exp"    ? std::exp(x)
+                           : std::string(name) == "tanh" ? std::tanh(x)
+                           : std::string(name) == "erf"  ? std::erf(x)
+                                                         : 1 / (1 + std::exp(-x));
+      if (std::isnan(x)) {
+        EXPECT_TRUE(std::isnan(y[i]));
+        continue;
+      }
       EXPECT_EQ(y[i], z[i]) << name << "(" << x << ")";
       if (std::isinf(exact)) EXPECT_EQ(y[i], exact);
       else EXPECT_NEAR(y[i], exact, std::fabs(exact) * 5e-7 + 1e-44) << name << "(" << x << ")";
@@ -136,20 +181,28 @@ TEST_P(Loops, ScalarAndVectorMathGiveEqualBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Loops, ::testing::Values(LoopKind::serial, LoopKind::vectorize, LoopKind::unroll));
+INSTANTIATE_TEST_SUITE_P(Kinds, Loops,
+                         ::testing::Values(LoopKind::serial, LoopKind::vectorize,
+                                           LoopKind::unroll));
 
 TEST(EmitC, SelectReadsOnlyTheSideTaken) {
   // y[i] = i < n ? x[i] : 0 over 32 places of an array of 20: the rest lies behind an unmapped page's edge.
   Function fn;
   fn.name = "launch";
   fn.kind = FuncKind::public_;
-  const VarRef x = make_var("x", Type::pointer(Type(f32))), y = make_var("y", Type::pointer(Type(f32))), n = make_var("n", Type(i64)), v = make_var("v", Type(i64));
+  const VarRef x = make_var("x", Type::pointer(Type(f32))),
+               y = make_var("y", Type::pointer(Type(f32))), n = make_var("n", Type(i64)),
+               v = make_var("v", Type(i64));
   fn.params = {x, y, n};
-  const Expr value_of = make_select(make_binary(BinaryOp::lt, v, n), make_load(x, v), make_const(0, f32));
-  fn.body = make_stmt<For>({}, v, i64c(0), i64c(32), i64c(1), LoopKind::vectorize, int64_t{1}, make_stmt<Store>({}, y, v, value_of));
+  const Expr value_of =
+      make_select(make_binary(BinaryOp::lt, v, n), make_load(x, v), make_const(0, f32));
+  fn.body = make_stmt<For>({}, v, i64c(0), i64c(32), i64c(1), LoopKind::vectorize, int64_t{1},
+                           make_stmt<Store>({}, y, v, value_of));
   Loaded code(module_of({fn}));
   const long page = sysconf(_SC_PAGESIZE);
-  char* pages = static_cast<char*>(mmap(nullptr, static_cast<size_t>(page) * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  char* pages =
+      static_cast<char*>(mmap(nullptr, static_cast<size_t>(page) * 2, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_EQ(mprotect(pages + page, static_cast<size_t>(page), PROT_NONE), 0);
   float* edge = reinterpret_cast<float*>(pages + page) - 20;
   for (int i = 0; i < 20; i++) edge[i] = static_cast<float>(i + 1);
@@ -163,11 +216,13 @@ TEST(EmitC, ParallelLoopsCaptureAndStep) {
   Function fn;
   fn.name = "launch";
   fn.kind = FuncKind::public_;
-  const VarRef y = make_var("y", Type::pointer(Type(i64))), n = make_var("n", Type(i64)), scale = make_var("scale", Type(i64)), i = make_var("i", Type(i64));
+  const VarRef y = make_var("y", Type::pointer(Type(i64))), n = make_var("n", Type(i64)),
+               scale = make_var("scale", Type(i64)), i = make_var("i", Type(i64));
   fn.params = {y, n};
   const Stmt body = make_stmt<Store>({}, y, i, make_binary(BinaryOp::mul, i, scale));
-  fn.body = make_seq({make_stmt<DeclVar>({}, scale, make_binary(BinaryOp::add, n, i64c(1))),
-                      make_stmt<For>({}, i, i64c(3), n, i64c(2), LoopKind::parallel, int64_t{4}, body)});
+  fn.body =
+      make_seq({make_stmt<DeclVar>({}, scale, make_binary(BinaryOp::add, n, i64c(1))),
+                make_stmt<For>({}, i, i64c(3), n, i64c(2), LoopKind::parallel, int64_t{4}, body)});
   Loaded code(module_of({fn}));
   std::vector<int64_t> out(20, -1);
   ASSERT_EQ(code.call("launch", {value(out.data()), value(int64_t{20})}), 0);
@@ -180,15 +235,18 @@ TEST(EmitC, AssertInACalleeReachesTheCaller) {
   const VarRef x = make_var("x", Type(i32));
   inner.params = {x};
   inner.returns = Type(i32);
-  inner.body = make_seq({make_stmt<Assert>({}, make_binary(BinaryOp::gt, x, make_int(0, Type(i32))), "x must be \"positive\""),
-                         make_stmt<Return>({}, make_binary(BinaryOp::mul, x, make_int(2, Type(i32))))});
+  inner.body =
+      make_seq({make_stmt<Assert>({}, make_binary(BinaryOp::gt, x, make_int(0, Type(i32))),
+                                  "x must be \"positive\""),
+                make_stmt<Return>({}, make_binary(BinaryOp::mul, x, make_int(2, Type(i32))))});
   Function fn;
   fn.name = "launch";
   fn.kind = FuncKind::public_;
   fn.returns = Type(i32);
   const VarRef p = make_var("int", Type(i32));  // a reserved word as a name
   fn.params = {p};
-  fn.body = make_stmt<Return>({}, make_binary(BinaryOp::add, make_call("inner", {p}, Type(i32)), make_int(1, Type(i32))));
+  fn.body = make_stmt<Return>(
+      {}, make_binary(BinaryOp::add, make_call("inner", {p}, Type(i32)), make_int(1, Type(i32))));
   Loaded code(module_of({inner, fn}));
   ASSERT_EQ(code.call("launch", {value(int64_t{20})}), 0);
   EXPECT_EQ(static_cast<int32_t>(code.result.i), 41);
@@ -197,7 +255,13 @@ TEST(EmitC, AssertInACalleeReachesTheCaller) {
 }
 
 TEST(EmitC, ConstantsKeepTheirBits) {
-  const std::vector<double> values{3.4028234663852886e38, -3.4028234663852886e38, 1.401298464324817e-45, 0.1, -0.0, INFINITY, -INFINITY};
+  const std::vector<double> values{3.4028234663852886e38,
+                                   -3.4028234663852886e38,
+                                   1.401298464324817e-45,
+                                   0.1,
+                                   -0.0,
+                                   INFINITY,
+                                   -INFINITY};
   for (const double v : values) {
     Function fn;
     fn.name = "launch";
@@ -213,7 +277,10 @@ TEST(EmitC, ConstantsKeepTheirBits) {
 }
 
 TEST(EmitC, EqualModulesGiveEqualText) {
-  const auto make = [] { return binary_map(f32, f32, LoopKind::vectorize, [](Expr x, Expr y) { return make_binary(BinaryOp::max, x, y); }); };
+  const auto make = [] {
+    return binary_map(f32, f32, LoopKind::vectorize,
+                      [](Expr x, Expr y) { return make_binary(BinaryOp::max, x, y); });
+  };
   const auto emit = [&] { return codegen::emit_c(run_passes(make(), lowering(Target::cpu))); };
   EXPECT_EQ(emit(), emit());
 }

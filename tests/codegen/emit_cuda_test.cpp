@@ -15,13 +15,19 @@ Module map_kernel(DType t, const std::function<Expr(Expr)>& f) {
   Function k;
   k.name = "map";
   k.kind = FuncKind::cuda_kernel;
-  const VarRef x = make_var("x", Type::pointer(Type(t))), y = make_var("y", Type::pointer(Type(t))), v = make_var("v", Type(i32));
+  const VarRef x = make_var("x", Type::pointer(Type(t))), y = make_var("y", Type::pointer(Type(t))),
+               v = make_var("v", Type(i32));
   k.params = {x, y};
   k.launch.grid = {make_int(4, Type(i32))};
   k.launch.block = {make_int(64, Type(i32))};
-  const Expr thread = make_binary(BinaryOp::add, make_binary(BinaryOp::mul, make_prim("block_idx_x", {}, Type(i32)), make_int(64, Type(i32))), make_prim("thread_idx_x", {}, Type(i32)));
-  const Expr at = make_binary(BinaryOp::add, make_binary(BinaryOp::mul, thread, make_int(4, Type(i32))), v);
-  k.body = make_stmt<For>({}, v, make_int(0, Type(i32)), make_int(4, Type(i32)), make_int(1, Type(i32)), LoopKind::vectorize, int64_t{1},
+  const Expr thread = make_binary(
+      BinaryOp::add,
+      make_binary(BinaryOp::mul, make_prim("block_idx_x", {}, Type(i32)), make_int(64, Type(i32))),
+      make_prim("thread_idx_x", {}, Type(i32)));
+  const Expr at =
+      make_binary(BinaryOp::add, make_binary(BinaryOp::mul, thread, make_int(4, Type(i32))), v);
+  k.body = make_stmt<For>({}, v, make_int(0, Type(i32)), make_int(4, Type(i32)),
+                          make_int(1, Type(i32)), LoopKind::vectorize, int64_t{1},
                           make_stmt<Store>({}, y, at, f(make_load(x, at))));
   Module m;
   m.name = "map";
@@ -35,13 +41,18 @@ TEST_P(Text, CompilesForEveryDtype) {
   const auto f = [](Expr x) {
     const DType t = x->type.dtype();
     const Expr two = make_const(2, t);
-    if (!t.is_float()) return make_binary(BinaryOp::floormod, make_binary(BinaryOp::div, make_binary(BinaryOp::max, x, two), x), two);
-    return make_select(make_binary(BinaryOp::gt, x, two), call_math("exp", {x}), make_binary(BinaryOp::min, make_binary(BinaryOp::mul, x, x), two));
+    if (!t.is_float())
+      return make_binary(BinaryOp::floormod,
+                         make_binary(BinaryOp::div, make_binary(BinaryOp::max, x, two), x), two);
+    return make_select(make_binary(BinaryOp::gt, x, two), call_math("exp", {x}),
+                       make_binary(BinaryOp::min, make_binary(BinaryOp::mul, x, x), two));
   };
   for (const DType t : {f32, f64, f16, bf16, i8, u8, i32, i64, u32, u64}) {
     const Module lowered = run_passes(map_kernel(t, f), lowering(Target::cuda));
-    const backends::CudaUnit unit{"map", codegen::emit_cuda(lowered), codegen::kernel_names(lowered)};
-    const std::vector<uint8_t> code = backends::compile_cuda(std::span(&unit, 1), {.target = GetParam()});
+    const backends::CudaUnit unit{"map", codegen::emit_cuda(lowered),
+                                  codegen::kernel_names(lowered)};
+    const std::vector<uint8_t> code =
+        backends::compile_cuda(std::span(&unit, 1), {.target = GetParam()});
     EXPECT_GT(code.size(), 500u) << t.name();
   }
 }

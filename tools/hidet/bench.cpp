@@ -29,11 +29,13 @@ SymbolMap symbols_from(const CompiledModel& model, const std::vector<Tensor>& in
   SymbolMap map;
   for (size_t i = 0; i < inputs.size(); i++)
     for (size_t d = 0; d < model.inputs()[i].shape.size(); d++)
-      if (model.inputs()[i].shape[d].is_symbol()) map[model.inputs()[i].shape[d].name()] = inputs[i].shape()[d];
+      if (model.inputs()[i].shape[d].is_symbol())
+        map[model.inputs()[i].shape[d].name()] = inputs[i].shape()[d];
   return map;
 }
 
-std::vector<double> measure(const CompiledModel& model, const std::vector<Tensor>& inputs, const BenchCommand& o) {
+std::vector<double> measure(const CompiledModel& model, const std::vector<Tensor>& inputs,
+                            const BenchCommand& o) {
   const auto once = [&] {
     const double start = now_seconds();
     const std::vector<Tensor> out = model.run(inputs);
@@ -45,7 +47,9 @@ std::vector<double> measure(const CompiledModel& model, const std::vector<Tensor
     check_cancelled();
   }
   std::vector<double> times;
-  for (const double start = now_seconds(); o.iterations > 0 ? static_cast<int>(times.size()) < o.iterations : now_seconds() - start < o.duration_s;) {
+  for (const double start = now_seconds(); o.iterations > 0
+                                               ? static_cast<int>(times.size()) < o.iterations
+                                               : now_seconds() - start < o.duration_s;) {
     times.push_back(once());
     check_cancelled();
   }
@@ -57,29 +61,45 @@ int run(const BenchCommand& o) {
   if (o.threads > 0) set_num_threads(o.threads);
   double load_ms = 0;
   const CompiledModel model = open_model(o.file, o.device, o.common.quiet, &load_ms);
-  const std::vector<Tensor> inputs = make_inputs(model.inputs(), o.inputs, model.device(), o.common.quiet);
+  const std::vector<Tensor> inputs =
+      make_inputs(model.inputs(), o.inputs, model.device(), o.common.quiet);
   std::vector<double> times = measure(model, inputs, o);
   std::sort(times.begin(), times.end());
   double total = 0;
   for (double t : times) total += t;
-  const int64_t peak = model.memory(symbols_from(model, inputs)).cpu.total() + model.memory(symbols_from(model, inputs)).cuda.total();
+  const int64_t peak = model.memory(symbols_from(model, inputs)).cpu.total() +
+                       model.memory(symbols_from(model, inputs)).cuda.total();
   nlohmann::ordered_json ops = nlohmann::ordered_json::array();
   if (o.profile || !o.trace.empty()) {
     const Profile p = model.profile(inputs);
     if (!o.trace.empty()) p.save_trace(o.trace);
     if (o.profile) std::printf("%s", p.text().c_str());
-    for (const OperatorTime& t : p.operators) ops.push_back({{"name", t.name}, {"kernel", t.kernel}, {"candidate", t.candidate}, {"ms", t.milliseconds}});
+    for (const OperatorTime& t : p.operators)
+      ops.push_back({{"name", t.name},
+                     {"kernel", t.kernel},
+                     {"candidate", t.candidate},
+                     {"ms", t.milliseconds}});
   }
-  std::printf("%s on %s, %d threads, %zu runs: min %.3f ms, median %.3f ms", o.file.c_str(), model.device().name().c_str(), num_threads(), times.size(),
-              times.front(), percentile(times, 50));
+  std::printf("%s on %s, %d threads, %zu runs: min %.3f ms, median %.3f ms", o.file.c_str(),
+              model.device().name().c_str(), num_threads(), times.size(), times.front(),
+              percentile(times, 50));
   for (const std::string& p : split(o.percentiles, ','))
     if (p != "50") std::printf(", p%s %.3f ms", p.c_str(), percentile(times, std::stod(p)));
-  std::printf(", %.1f runs a second, load %.1f ms\n", 1e3 * static_cast<double>(times.size()) / total, load_ms);
+  std::printf(", %.1f runs a second, load %.1f ms\n",
+              1e3 * static_cast<double>(times.size()) / total, load_ms);
   if (o.memory) std::printf("peak memory: %lld bytes\n", static_cast<long long>(peak));
-  write_json(o.common, {{"model", o.file}, {"device", model.device().name()}, {"threads", num_threads()}, {"runs", times.size()},
-                        {"min_ms", times.front()}, {"median_ms", percentile(times, 50)}, {"p90_ms", percentile(times, 90)},
-                        {"p99_ms", percentile(times, 99)}, {"throughput_per_s", 1e3 * static_cast<double>(times.size()) / total},
-                        {"load_ms", load_ms}, {"peak_bytes", peak}, {"ops", ops}});
+  write_json(o.common, {{"model", o.file},
+                        {"device", model.device().name()},
+                        {"threads", num_threads()},
+                        {"runs", times.size()},
+                        {"min_ms", times.front()},
+                        {"median_ms", percentile(times, 50)},
+                        {"p90_ms", percentile(times, 90)},
+                        {"p99_ms", percentile(times, 99)},
+                        {"throughput_per_s", 1e3 * static_cast<double>(times.size()) / total},
+                        {"load_ms", load_ms},
+                        {"peak_bytes", peak},
+                        {"ops", ops}});
   return 0;
 }
 

@@ -2,8 +2,8 @@
 #include "command.h"
 
 #include <hidet/runtime/numpy.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -14,7 +14,8 @@
 namespace hidet::tools {
 
 void Common::add_to(CLI::App& app) {
-  app.add_option("--json", json, "write the results as JSON to FILE, or - for stdout")->type_name("FILE");
+  app.add_option("--json", json, "write the results as JSON to FILE, or - for stdout")
+      ->type_name("FILE");
   app.add_flag("-q,--quiet", quiet, "no progress and no notes");
 }
 
@@ -57,7 +58,8 @@ void Progress::operator()(const std::string& phase, int done, int total) {
   last_shown_ = now;
   const double rate = done / std::max(now - phase_start_, 1e-9);
   const double left = rate > 0 ? (total - done) / rate : 0;
-  std::fprintf(stderr, "\r%s: %d of %d, %.1f a second, %.0f s left ", phase.c_str(), done, total, rate, left);
+  std::fprintf(stderr, "\r%s: %d of %d, %.1f a second, %.0f s left ", phase.c_str(), done, total,
+               rate, left);
   open_ = true;
 }
 
@@ -75,12 +77,13 @@ std::map<std::string, std::vector<DimExpr>> parse_shapes(const std::string& text
   std::map<std::string, std::vector<DimExpr>> shapes;
   for (const std::string& entry : split(text, ',')) {
     const size_t colon = entry.rfind(':');
-    HIDET_REQUIRE(colon != std::string::npos && colon > 0, ErrorCode::usage, "", "--shapes: '", entry,
-                  "' should be NAME:SIZExSIZE, such as x:1x3x224x224");
+    HIDET_REQUIRE(colon != std::string::npos && colon > 0, ErrorCode::usage, "", "--shapes: '",
+                  entry, "' should be NAME:SIZExSIZE, such as x:1x3x224x224");
     std::vector<DimExpr>& shape = shapes[entry.substr(0, colon)];
     for (const std::string& size : split(entry.substr(colon + 1), 'x')) {
       const bool number = size.find_first_not_of("0123456789") == std::string::npos;
-      HIDET_REQUIRE(!number || size.size() < 18, ErrorCode::usage, "", "--shapes: the size '", size, "' is too large");
+      HIDET_REQUIRE(!number || size.size() < 18, ErrorCode::usage, "", "--shapes: the size '", size,
+                    "' is too large");
       shape.push_back(number ? DimExpr(std::stoll(size)) : DimExpr(size));
     }
   }
@@ -110,16 +113,20 @@ nlohmann::ordered_json signature_json(const TensorSignature& s) {
 }
 
 void InputOptions::add_to(CLI::App& app) {
-  app.add_option("--input", given, "NAME=@FILE.npy or NAME=1,2,3 (repeatable); others are generated")->type_name("NAME=VALUE");
+  app.add_option("--input", given,
+                 "NAME=@FILE.npy or NAME=1,2,3 (repeatable); others are generated")
+      ->type_name("NAME=VALUE");
   app.add_option("--shapes", shapes, "sizes of inputs: NAME:SIZExSIZE,...");
   app.add_option("--seed", seed, "of generated values");
-  app.add_option("--val-range", range, "LOW,HIGH of generated values; integers are 0 or 1 by default");
+  app.add_option("--val-range", range,
+                 "LOW,HIGH of generated values; integers are 0 or 1 by default");
 }
 
 namespace {
 
 /// Values of the symbols, from --shapes.
-SymbolMap symbols_of(const std::vector<TensorSignature>& signatures, const InputOptions& options, bool quiet) {
+SymbolMap symbols_of(const std::vector<TensorSignature>& signatures, const InputOptions& options,
+                     bool quiet) {
   SymbolMap symbols;
   for (const auto& [name, shape] : parse_shapes(options.shapes)) {
     const TensorSignature* found = nullptr;
@@ -128,36 +135,45 @@ SymbolMap symbols_of(const std::vector<TensorSignature>& signatures, const Input
       if (s.name == name) found = &s;
       names += (names.empty() ? "" : ", ") + s.name;
     }
-    HIDET_REQUIRE(found, ErrorCode::usage, "", "--shapes: the model has no input '", name, "'; it has ", names);
-    HIDET_REQUIRE(found->shape.size() == shape.size(), ErrorCode::usage, "", "--shapes: the input ", found->text(), " has ",
-                  found->shape.size(), " dimensions, not ", shape.size());
+    HIDET_REQUIRE(found, ErrorCode::usage, "", "--shapes: the model has no input '", name,
+                  "'; it has ", names);
+    HIDET_REQUIRE(found->shape.size() == shape.size(), ErrorCode::usage, "", "--shapes: the input ",
+                  found->text(), " has ", found->shape.size(), " dimensions, not ", shape.size());
     for (size_t d = 0; d < shape.size(); d++) {
-      HIDET_REQUIRE(shape[d].is_const(), ErrorCode::usage, "", "--shapes: the size '", shape[d].text(), "' of '", name, "' should be a number");
+      HIDET_REQUIRE(shape[d].is_const(), ErrorCode::usage, "", "--shapes: the size '",
+                    shape[d].text(), "' of '", name, "' should be a number");
       if (found->shape[d].is_symbol()) symbols[found->shape[d].name()] = shape[d].value();
-      else HIDET_REQUIRE(!found->shape[d].is_const() || found->shape[d] == shape[d], ErrorCode::usage, "", "--shapes: dimension ", d,
-                         " of the input ", found->text(), " is fixed; ", shape[d].value(), " was given");
+      else
+        HIDET_REQUIRE(!found->shape[d].is_const() || found->shape[d] == shape[d], ErrorCode::usage,
+                      "", "--shapes: dimension ", d, " of the input ", found->text(), " is fixed; ",
+                      shape[d].value(), " was given");
     }
   }
   for (const TensorSignature& s : signatures)
     for (const DimExpr& d : s.shape)
       for (const std::string& name : d.symbol_names())
-        if (symbols.emplace(name, 1).second && !quiet) std::fprintf(stderr, "hidet: the symbol '%s' is taken as 1\n", name.c_str());
+        if (symbols.emplace(name, 1).second && !quiet)
+          std::fprintf(stderr, "hidet: the symbol '%s' is taken as 1\n", name.c_str());
   return symbols;
 }
 
-Tensor generated(const TensorSignature& s, const Shape& shape, const InputOptions& options, size_t index) {
+Tensor generated(const TensorSignature& s, const Shape& shape, const InputOptions& options,
+                 size_t index) {
   const std::vector<std::string> range = split(options.range, ',');
-  HIDET_REQUIRE(range.empty() || range.size() == 2, ErrorCode::usage, "", "--val-range: '", options.range, "' should be LOW,HIGH");
+  HIDET_REQUIRE(range.empty() || range.size() == 2, ErrorCode::usage, "", "--val-range: '",
+                options.range, "' should be LOW,HIGH");
   const uint64_t seed = options.seed * 1000 + index;
   if (s.dtype.is_float()) {
     if (range.empty()) return randn(shape, s.dtype, {}, seed);
     return uniform(shape, std::stod(range[0]), std::stod(range[1]), s.dtype, {}, seed);
   }
-  const int64_t low = range.empty() ? 0 : std::stoll(range[0]), high = range.empty() ? 2 : std::stoll(range[1]);
+  const int64_t low = range.empty() ? 0 : std::stoll(range[0]),
+                high = range.empty() ? 2 : std::stoll(range[1]);
   return randint(shape, low, high, s.dtype, {}, seed);
 }
 
-Tensor parse_values(const std::string& name, const std::string& text, const Shape& shape, DType dtype) {
+Tensor parse_values(const std::string& name, const std::string& text, const Shape& shape,
+                    DType dtype) {
   std::vector<double> values;
   for (const std::string& v : split(text, ',')) {
     size_t used = 0;
@@ -166,21 +182,25 @@ Tensor parse_values(const std::string& name, const std::string& text, const Shap
       x = std::stod(v, &used);
     } catch (const std::exception&) {
     }
-    HIDET_REQUIRE(used == v.size(), ErrorCode::usage, "", "--input ", name, ": '", v, "' is no number");
+    HIDET_REQUIRE(used == v.size(), ErrorCode::usage, "", "--input ", name, ": '", v,
+                  "' is no number");
     values.push_back(x);
   }
-  HIDET_REQUIRE(static_cast<int64_t>(values.size()) == product(shape), ErrorCode::usage, "", "--input ", name, ": ", values.size(),
-                " values were given for the shape ", shape_text(shape));
+  HIDET_REQUIRE(static_cast<int64_t>(values.size()) == product(shape), ErrorCode::usage, "",
+                "--input ", name, ": ", values.size(), " values were given for the shape ",
+                shape_text(shape));
   return from_doubles(values, shape, dtype);
 }
 
 }  // namespace
 
-std::vector<Tensor> make_inputs(const std::vector<TensorSignature>& signatures, const InputOptions& options, Device device, bool quiet) {
+std::vector<Tensor> make_inputs(const std::vector<TensorSignature>& signatures,
+                                const InputOptions& options, Device device, bool quiet) {
   std::map<std::string, std::string> given;
   for (const std::string& entry : options.given) {
     const size_t equals = entry.find('=');
-    HIDET_REQUIRE(equals != std::string::npos && equals > 0, ErrorCode::usage, "", "--input: '", entry, "' should be NAME=@FILE.npy or NAME=1,2,3");
+    HIDET_REQUIRE(equals != std::string::npos && equals > 0, ErrorCode::usage, "", "--input: '",
+                  entry, "' should be NAME=@FILE.npy or NAME=1,2,3");
     given[entry.substr(0, equals)] = entry.substr(equals + 1);
   }
   const bool all_files = given.size() == signatures.size();
@@ -198,19 +218,25 @@ std::vector<Tensor> make_inputs(const std::vector<TensorSignature>& signatures, 
     if (it != given.end()) given.erase(it);
     inputs.push_back(t.to(device));
   }
-  HIDET_REQUIRE(given.empty(), ErrorCode::usage, "", "--input: the model has no input '", given.begin()->first, "'");
+  HIDET_REQUIRE(given.empty(), ErrorCode::usage, "", "--input: the model has no input '",
+                given.begin()->first, "'");
   return inputs;
 }
 
-bool is_onnx(const std::string& file) { return file.size() > 5 && file.compare(file.size() - 5, 5, ".onnx") == 0; }
+bool is_onnx(const std::string& file) {
+  return file.size() > 5 && file.compare(file.size() - 5, 5, ".onnx") == 0;
+}
 
-CompiledModel open_model(const std::string& file, const std::string& device, bool quiet, double* load_ms) {
+CompiledModel open_model(const std::string& file, const std::string& device, bool quiet,
+                         double* load_ms) {
   const double start = now_seconds();
   CompiledModel model;
   if (is_onnx(file)) {
     Progress progress(quiet);
     BuildModelOptions o;
-    o.progress = [&](const std::string& phase, int done, int total) { progress(phase, done, total); };
+    o.progress = [&](const std::string& phase, int done, int total) {
+      progress(phase, done, total);
+    };
     OnnxOptions onnx;
     if (!device.empty()) onnx.device = Device(device);
     model = optimize(from_onnx(file, onnx)).build(o);

@@ -1,8 +1,8 @@
 // command.h - what the subcommands of `hidet` share.
 // Threading: one thread.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <hidet/hidet.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json_fwd.hpp>
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace hidet::tools {
 
 /// Options that every subcommand has.
 struct Common {
-  std::string json;    ///< file for JSON, "-": stdout, empty: none
+  std::string json;  ///< file for JSON, "-": stdout, empty: none
   bool quiet = false;
   void add_to(CLI::App& app);
 };
@@ -54,14 +54,16 @@ struct InputOptions {
   std::vector<std::string> given;  ///< name=@file.npy or name=1,2,3
   std::string shapes;              ///< sizes of symbols through the shapes of inputs
   uint64_t seed = 0;
-  std::string range;               ///< LOW,HIGH of generated values
+  std::string range;  ///< LOW,HIGH of generated values
   void add_to(CLI::App& app);
 };
 /// One tensor an input, on `device`; symbols without a size are 1 (said on stderr unless quiet).
-std::vector<Tensor> make_inputs(const std::vector<TensorSignature>& signatures, const InputOptions& options, Device device, bool quiet);
+std::vector<Tensor> make_inputs(const std::vector<TensorSignature>& signatures,
+                                const InputOptions& options, Device device, bool quiet);
 
 /// A .hidet file, or an .onnx compiled in memory.
-CompiledModel open_model(const std::string& file, const std::string& device, bool quiet, double* load_ms = nullptr);
+CompiledModel open_model(const std::string& file, const std::string& device, bool quiet,
+                         double* load_ms = nullptr);
 bool is_onnx(const std::string& file);
 
 /// Adds a subcommand; `run` returns the exit status.

@@ -4,9 +4,9 @@
 #include <hidet/backends/cpu.h>
 #include <hidet/backends/cuda.h>
 #include <hidet/graph/build.h>
-#include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <nlohmann/json.hpp>
 
 namespace hidet::tools {
 namespace {
@@ -27,12 +27,17 @@ std::vector<std::string> build_targets(const std::vector<std::string>& given, bo
   for (const std::string& t : given) {
     const size_t colon = t.find(':');
     const std::string kind = t.substr(0, colon);
-    HIDET_REQUIRE(kind == "cpu" || kind == "cuda", ErrorCode::usage, "", "--target: '", t, "' should be cpu[:LEVEL,...] or cuda[:ARCH,...]");
-    HIDET_REQUIRE(first_kind.empty() || kind == first_kind, ErrorCode::unsupported, "", "--target: this version makes files for CPUs or for GPUs, not for both in one");
+    HIDET_REQUIRE(kind == "cpu" || kind == "cuda", ErrorCode::usage, "", "--target: '", t,
+                  "' should be cpu[:LEVEL,...] or cuda[:ARCH,...]");
+    HIDET_REQUIRE(first_kind.empty() || kind == first_kind, ErrorCode::unsupported, "",
+                  "--target: this version makes files for CPUs or for GPUs, not for both in one");
     first_kind = kind;
     *cuda = kind == "cuda";
-    const std::vector<std::string> all = *cuda ? backends::default_cuda_targets() : std::vector<std::string>{"x86-64-v3", "x86-64-v4"};
-    for (const std::string& level : colon == std::string::npos ? all : split(t.substr(colon + 1), ',')) out.push_back(level);
+    const std::vector<std::string> all = *cuda ? backends::default_cuda_targets()
+                                               : std::vector<std::string>{"x86-64-v3", "x86-64-v4"};
+    for (const std::string& level :
+         colon == std::string::npos ? all : split(t.substr(colon + 1), ','))
+      out.push_back(level);
   }
   if (!out.empty()) return out;
   // Both levels that today's machines have; v4 only where the compiler at hand can make it.
@@ -85,14 +90,26 @@ int run_compile(const CompileOptions& o) {
   const double end = now_seconds();
   const auto ms = [](double a, double b) { return (b - a) * 1e3; };
   if (!o.common.quiet)
-    std::fprintf(stderr, "%s: %d kernels a run, %lld bytes, %.0f ms (import %.0f, optimize %.0f, build %.0f, save %.0f)\n", o.output.c_str(),
-                 report.kernels, static_cast<long long>(file_bytes(o.output)), ms(start, end), ms(start, after_import),
-                 ms(after_import, after_optimize), ms(after_optimize, after_build), ms(after_build, end));
-  write_json(o.common, {{"model", o.model}, {"output", o.output}, {"targets", targets}, {"kernels", report.kernels},
-                        {"kernels_unique", report.kernels_unique}, {"import_ms", ms(start, after_import)},
-                        {"optimize_ms", ms(after_import, after_optimize)}, {"build_ms", ms(after_optimize, after_build)},
-                        {"save_ms", ms(after_build, end)}, {"total_ms", ms(start, end)}, {"cache_hits", report.cache_hits},
-                        {"file_bytes", file_bytes(o.output)}, {"peak_rss_bytes", peak_rss()}, {"unsupported", nlohmann::ordered_json::array()}});
+    std::fprintf(stderr,
+                 "%s: %d kernels a run, %lld bytes, %.0f ms (import %.0f, optimize %.0f, build "
+                 "%.0f, save %.0f)\n",
+                 o.output.c_str(), report.kernels, static_cast<long long>(file_bytes(o.output)),
+                 ms(start, end), ms(start, after_import), ms(after_import, after_optimize),
+                 ms(after_optimize, after_build), ms(after_build, end));
+  write_json(o.common, {{"model", o.model},
+                        {"output", o.output},
+                        {"targets", targets},
+                        {"kernels", report.kernels},
+                        {"kernels_unique", report.kernels_unique},
+                        {"import_ms", ms(start, after_import)},
+                        {"optimize_ms", ms(after_import, after_optimize)},
+                        {"build_ms", ms(after_optimize, after_build)},
+                        {"save_ms", ms(after_build, end)},
+                        {"total_ms", ms(start, end)},
+                        {"cache_hits", report.cache_hits},
+                        {"file_bytes", file_bytes(o.output)},
+                        {"peak_rss_bytes", peak_rss()},
+                        {"unsupported", nlohmann::ordered_json::array()}});
   return 0;
 }
 
@@ -103,9 +120,12 @@ Command add_compile(CLI::App& root) {
   CLI::App* app = root.add_subcommand("compile", "compile an ONNX model to a .hidet file");
   app->add_option("model", o->model, "the .onnx file")->required();
   app->add_option("-o,--output", o->output, "the .hidet file to write")->required();
-  app->add_option("--target", o->targets, "cpu[:x86-64-v3,x86-64-v4|native] or cuda[:sm_80,sm_90a,ptx] (repeatable); default x86-64-v3 and v4");
+  app->add_option("--target", o->targets,
+                  "cpu[:x86-64-v3,x86-64-v4|native] or cuda[:sm_80,sm_90a,ptx] (repeatable); "
+                  "default x86-64-v3 and v4");
   app->add_option("--shapes", o->shapes, "sizes or symbols of inputs: x:1x3x224x224,ids:batchxseq");
-  app->add_option("--space", o->space, "0 one default a kernel, 1 a few candidates, 2 all")->check(CLI::Range(0, 2));
+  app->add_option("--space", o->space, "0 one default a kernel, 1 a few candidates, 2 all")
+      ->check(CLI::Range(0, 2));
   app->add_option("--opt-level", o->level, "0 nothing .. 3 everything")->check(CLI::Range(0, 3));
   app->add_option("--name", o->name, "the model's name in the file");
   app->add_flag("--no-weights", o->no_weights, "leave the weights out (set_weights brings them)");

@@ -17,11 +17,19 @@ int cache_list(const Common& common) {
   Json rows = Json::array();
   uint64_t total = 0;
   for (const backends::CacheEntry& e : cache.list()) {
-    std::printf("%10llu  %-8s %-20s %s%s\n", static_cast<unsigned long long>(e.bytes), e.kind.c_str(), e.target.c_str(), e.label.c_str(), e.damaged ? "  (damaged)" : "");
-    rows.push_back({{"file", e.file}, {"kind", e.kind}, {"target", e.target}, {"label", e.label}, {"bytes", e.bytes}, {"damaged", e.damaged}});
+    std::printf("%10llu  %-8s %-20s %s%s\n", static_cast<unsigned long long>(e.bytes),
+                e.kind.c_str(), e.target.c_str(), e.label.c_str(), e.damaged ? "  (damaged)" : "");
+    rows.push_back({{"file", e.file},
+                    {"kind", e.kind},
+                    {"target", e.target},
+                    {"label", e.label},
+                    {"bytes", e.bytes},
+                    {"damaged", e.damaged}});
     total += e.bytes;
   }
-  std::printf("%zu entries, %llu bytes in %s\n", rows.size(), static_cast<unsigned long long>(total), cache.enabled() ? cache.folder().c_str() : "(the cache is off)");
+  std::printf("%zu entries, %llu bytes in %s\n", rows.size(),
+              static_cast<unsigned long long>(total),
+              cache.enabled() ? cache.folder().c_str() : "(the cache is off)");
   write_json(common, {{"folder", cache.folder()}, {"bytes", total}, {"entries", rows}});
   return 0;
 }
@@ -41,13 +49,24 @@ int devices(const Common& common) {
   const CpuTarget host = host_cpu_target();
   static const char* const compilers[] = {"none", "Clang in process", "clang", "cc"};
   const char* compiler = compilers[static_cast<int>(backends::cpu_compiler())];
-  std::printf("cpu      %s, %d cores; compiler: %s\n", host.name().c_str(), available_cpus(), compiler);
+  std::printf("cpu      %s, %d cores; compiler: %s\n", host.name().c_str(), available_cpus(),
+              compiler);
   Json rows = Json::array();
   for (const backends::CudaToolRow& r : backends::cuda_tool_rows()) {
-    std::printf("%-8s %s%s%s; %s\n", r.kind.c_str(), r.name.c_str(), r.version.empty() ? "" : " ", r.version.c_str(), r.detail.c_str());
-    rows.push_back({{"kind", r.kind}, {"name", r.name}, {"version", r.version}, {"detail", r.detail}, {"usable", r.usable}});
+    std::printf("%-8s %s%s%s; %s\n", r.kind.c_str(), r.name.c_str(), r.version.empty() ? "" : " ",
+                r.version.c_str(), r.detail.c_str());
+    rows.push_back({{"kind", r.kind},
+                    {"name", r.name},
+                    {"version", r.version},
+                    {"detail", r.detail},
+                    {"usable", r.usable}});
   }
-  write_json(common, {{"cpu", {{"target", host.name()}, {"cores", available_cpus()}, {"compiler", compiler}, {"identity", backends::compiler_identity()}}}, {"cuda", rows}});
+  write_json(common, {{"cpu",
+                       {{"target", host.name()},
+                        {"cores", available_cpus()},
+                        {"compiler", compiler},
+                        {"identity", backends::compiler_identity()}}},
+                      {"cuda", rows}});
   return 0;
 }
 
@@ -56,7 +75,8 @@ int devices(const Common& common) {
 Command add_cache(CLI::App& root) {
   auto common = std::make_shared<Common>();
   auto label = std::make_shared<std::string>();
-  CLI::App* app = root.add_subcommand("cache", "the build cache: list, clear, check, say why something was a miss");
+  CLI::App* app = root.add_subcommand(
+      "cache", "the build cache: list, clear, check, say why something was a miss");
   app->require_subcommand(1);
   CLI::App* ls = app->add_subcommand("ls", "list the entries");
   CLI::App* clear = app->add_subcommand("clear", "remove all entries");
@@ -78,7 +98,8 @@ Command add_cache(CLI::App& root) {
 
 Command add_devices(CLI::App& root) {
   auto common = std::make_shared<Common>();
-  CLI::App* app = root.add_subcommand("devices", "CPU levels, GPUs, drivers and compilers of this machine");
+  CLI::App* app =
+      root.add_subcommand("devices", "CPU levels, GPUs, drivers and compilers of this machine");
   common->add_to(*app);
   return {app, [common] { return devices(*common); }};
 }

@@ -7,19 +7,24 @@
 namespace {
 
 constexpr const char kFooter[] =
-    "Environment: HIDET_NUM_THREADS, HIDET_CACHE=off, HIDET_CACHE_DIR, HIDET_CACHE_SIZE, HIDET_CLANG_PLUGIN, HIDET_CC,\n"
-    "HIDET_NVRTC, HIDET_CUDA_ROOT, HIDET_DUMP=after:<pass>, HIDET_TIME=1, HIDET_VERIFY=1, HIDET_KEEP=<folder>.\n"
-    "Exit status: 0 ok, 1 results differ, 2 usage, 3 bad input file, 4 unsupported, 5 device, driver or compiler missing,\n"
+    "Environment: HIDET_NUM_THREADS, HIDET_CACHE=off, HIDET_CACHE_DIR, HIDET_CACHE_SIZE, "
+    "HIDET_CLANG_PLUGIN, HIDET_CC,\n"
+    "HIDET_NVRTC, HIDET_CUDA_ROOT, HIDET_DUMP=after:<pass>, HIDET_TIME=1, HIDET_VERIFY=1, "
+    "HIDET_KEEP=<folder>.\n"
+    "Exit status: 0 ok, 1 results differ, 2 usage, 3 bad input file, 4 unsupported, 5 device, "
+    "driver or compiler missing,\n"
     "6 out of memory, 7 cannot read or write, 70 internal, 130 cancelled.";
 
 int run(int argc, char** argv) {
   using namespace hidet::tools;
-  CLI::App root("compiles deep-learning models to .hidet files, runs, measures and checks them", "hidet");
+  CLI::App root("compiles deep-learning models to .hidet files, runs, measures and checks them",
+                "hidet");
   root.footer(kFooter);
   root.require_subcommand(1);
   root.set_version_flag("--version", HIDET_VERSION);
-  const Command commands[] = {add_compile(root), add_run(root),   add_bench(root),   add_verify(root),
-                              add_inspect(root), add_cache(root), add_devices(root), add_opt(root)};
+  const Command commands[] = {add_compile(root), add_run(root),     add_bench(root),
+                              add_verify(root),  add_inspect(root), add_cache(root),
+                              add_devices(root), add_opt(root)};
   CLI::App* help = root.add_subcommand("help", "help of one subcommand");
   std::string topic;
   help->add_option("subcommand", topic);

@@ -3,8 +3,8 @@
 
 #include <hidet/runtime/numpy.h>
 #include <hidet/runtime/thread_pool.h>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
+#include <nlohmann/json.hpp>
 
 namespace hidet::tools {
 namespace {
@@ -20,37 +20,47 @@ struct RunCommand {
 /// A file name for an output: its name where that is plain, else its number.
 std::string file_name(const std::string& name, size_t index) {
   bool plain = !name.empty() && name[0] != '.';
-  for (unsigned char c : name) plain = plain && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
+  for (unsigned char c : name)
+    plain = plain && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
   return (plain ? name : "output_" + std::to_string(index)) + ".npy";
 }
 
 int run(const RunCommand& o) {
   if (o.threads > 0) set_num_threads(o.threads);
   const CompiledModel model = open_model(o.file, o.device, o.common.quiet);
-  const std::vector<Tensor> inputs = make_inputs(model.inputs(), o.inputs, model.device(), o.common.quiet);
+  const std::vector<Tensor> inputs =
+      make_inputs(model.inputs(), o.inputs, model.device(), o.common.quiet);
   const std::vector<Tensor> outputs = model.run(inputs);
   if (!o.output_dir.empty() && mkdir(o.output_dir.c_str(), 0777) != 0)
-    HIDET_REQUIRE(errno == EEXIST, ErrorCode::io, "", "cannot make the folder '", o.output_dir, "'");
+    HIDET_REQUIRE(errno == EEXIST, ErrorCode::io, "", "cannot make the folder '", o.output_dir,
+                  "'");
   std::map<std::string, std::string> files;
   for (const std::string& entry : o.outputs) {
     const size_t at = entry.find("=@");
-    HIDET_REQUIRE(at != std::string::npos, ErrorCode::usage, "", "--output: '", entry, "' should be NAME=@FILE.npy");
+    HIDET_REQUIRE(at != std::string::npos, ErrorCode::usage, "", "--output: '", entry,
+                  "' should be NAME=@FILE.npy");
     files[entry.substr(0, at)] = entry.substr(at + 2);
   }
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (size_t i = 0; i < outputs.size(); i++) {
     const std::string name = model.outputs()[i].name;
     double sum = 0, low = INFINITY, high = -INFINITY;
-    for (double v : outputs[i].cpu().to_doubles()) sum += v, low = std::fmin(low, v), high = std::fmax(high, v);
-    std::printf("%s: %s  sum %.6g  min %.6g  max %.6g\n", name.c_str(), outputs[i].describe().c_str(), sum, low, high);
+    for (double v : outputs[i].cpu().to_doubles())
+      sum += v, low = std::fmin(low, v), high = std::fmax(high, v);
+    std::printf("%s: %s  sum %.6g  min %.6g  max %.6g\n", name.c_str(),
+                outputs[i].describe().c_str(), sum, low, high);
     if (!o.output_dir.empty()) write_npy(o.output_dir + "/" + file_name(name, i), outputs[i].cpu());
     if (auto it = files.find(name); it != files.end()) {
       write_npy(it->second, outputs[i].cpu());
       files.erase(it);
     }
-    rows.push_back({{"name", name}, {"dtype", outputs[i].dtype().name()}, {"shape", outputs[i].shape()}, {"sum", sum}});
+    rows.push_back({{"name", name},
+                    {"dtype", outputs[i].dtype().name()},
+                    {"shape", outputs[i].shape()},
+                    {"sum", sum}});
   }
-  HIDET_REQUIRE(files.empty(), ErrorCode::usage, "", "--output: the model has no output '", files.begin()->first, "'");
+  HIDET_REQUIRE(files.empty(), ErrorCode::usage, "", "--output: the model has no output '",
+                files.begin()->first, "'");
   write_json(o.common, {{"model", o.file}, {"outputs", rows}});
   return 0;
 }

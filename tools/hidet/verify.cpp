@@ -24,21 +24,26 @@ struct Difference {
 };
 Difference compare(const Tensor& got, const Tensor& expected) {
   Difference d;
-  if (got.shape() != expected.shape() || !(got.dtype() == expected.dtype())) return d.same_kind = false, d;
+  if (got.shape() != expected.shape() || !(got.dtype() == expected.dtype()))
+    return d.same_kind = false, d;
   const std::vector<double> g = got.cpu().to_doubles(), e = expected.cpu().to_doubles();
   for (double v : e)
     if (std::isfinite(v)) d.scale = std::fmax(d.scale, std::fabs(v));
   for (size_t i = 0; i < e.size(); i++) {
-    if (std::isnan(g[i]) || std::isnan(e[i])) d.same_kind = d.same_kind && std::isnan(g[i]) == std::isnan(e[i]);
+    if (std::isnan(g[i]) || std::isnan(e[i]))
+      d.same_kind = d.same_kind && std::isnan(g[i]) == std::isnan(e[i]);
     else if (std::isinf(g[i]) || std::isinf(e[i])) d.same_kind = d.same_kind && g[i] == e[i];
     else d.worst = std::fmax(d.worst, std::fabs(g[i] - e[i]));
   }
   return d;
 }
-bool passes(const Difference& d, const VerifyCommand& o) { return d.same_kind && d.worst <= o.atol + o.rtol * d.scale; }
+bool passes(const Difference& d, const VerifyCommand& o) {
+  return d.same_kind && d.worst <= o.atol + o.rtol * d.scale;
+}
 
 /// The first kernel whose result differs from the reference on the same inputs, or empty.
-std::string first_wrong_kernel(const FlowGraph& graph, const CompiledModel& model, const std::vector<Tensor>& inputs, const VerifyCommand& o) {
+std::string first_wrong_kernel(const FlowGraph& graph, const CompiledModel& model,
+                               const std::vector<Tensor>& inputs, const VerifyCommand& o) {
   // Results of the reference by the operator's name; a kernel carries its anchor's name, and its result is that of
   // its last operator: the reference values are searched by shape and closeness among those of the same kernel.
   std::vector<std::pair<std::string, Tensor>> reference;
@@ -46,19 +51,22 @@ std::string first_wrong_kernel(const FlowGraph& graph, const CompiledModel& mode
     for (const Tensor& t : out) reference.emplace_back(n.op->def->name, t);
   });
   std::string wrong;
-  (void)model.run(inputs, {.interpret = true, .hook = [&](const InstructionEvent& e) {
-                             if (!wrong.empty()) return;
-                             for (const Tensor& t : e.outputs) {
-                               bool found = false, candidate = false;
-                               for (const auto& [name, r] : reference) {
-                                 if (e.kernel.find(name) == std::string::npos || r.shape() != t.shape()) continue;
-                                 candidate = true;
-                                 found = found || passes(compare(t, r), o);
-                                 if (found) break;
-                               }
-                               if (candidate && !found) wrong = e.name + " (kernel " + e.kernel + ", candidate " + e.candidate + ")";
-                             }
-                           }});
+  (void)model.run(
+      inputs, {.interpret = true, .hook = [&](const InstructionEvent& e) {
+                 if (!wrong.empty()) return;
+                 for (const Tensor& t : e.outputs) {
+                   bool found = false, candidate = false;
+                   for (const auto& [name, r] : reference) {
+                     if (e.kernel.find(name) == std::string::npos || r.shape() != t.shape())
+                       continue;
+                     candidate = true;
+                     found = found || passes(compare(t, r), o);
+                     if (found) break;
+                   }
+                   if (candidate && !found)
+                     wrong = e.name + " (kernel " + e.kernel + ", candidate " + e.candidate + ")";
+                 }
+               }});
   return wrong;
 }
 
@@ -69,7 +77,8 @@ int run(const VerifyCommand& o) {
   BuildModelOptions b;
   b.progress = [&](const std::string& phase, int done, int total) { progress(phase, done, total); };
   const CompiledModel model = graph.build(b);
-  const std::vector<Tensor> inputs = make_inputs(model.inputs(), o.inputs, model.device(), o.common.quiet);
+  const std::vector<Tensor> inputs =
+      make_inputs(model.inputs(), o.inputs, model.device(), o.common.quiet);
   progress("reference", 0, 1);
   const std::vector<Tensor> expected = imported.run(inputs);
   const std::vector<Tensor> got = model.run(inputs);
@@ -79,15 +88,25 @@ int run(const VerifyCommand& o) {
     const Difference d = compare(got[i], expected[i]);
     const bool pass = passes(d, o);
     ok = ok && pass;
-    std::printf("%s: %s  largest difference %.3g at scale %.3g  %s\n", model.outputs()[i].name.c_str(), got[i].describe().c_str(), d.worst, d.scale, pass ? "equal" : "DIFFERS");
-    rows.push_back({{"name", model.outputs()[i].name}, {"worst", d.worst}, {"scale", d.scale}, {"pass", pass}});
+    std::printf("%s: %s  largest difference %.3g at scale %.3g  %s\n",
+                model.outputs()[i].name.c_str(), got[i].describe().c_str(), d.worst, d.scale,
+                pass ? "equal" : "DIFFERS");
+    rows.push_back({{"name", model.outputs()[i].name},
+                    {"worst", d.worst},
+                    {"scale", d.scale},
+                    {"pass", pass}});
   }
   progress("operator by operator", 0, 1);
   const std::string wrong = first_wrong_kernel(graph, model, inputs, o);
   if (!wrong.empty()) std::printf("first wrong operator: %s\n", wrong.c_str());
   ok = ok && wrong.empty();
-  if (ok) std::printf("equal to the reference, as a whole and operator by operator (%zu kernels)\n", model.execution().instructions.size());
-  write_json(o.common, {{"model", o.file}, {"status", ok ? "pass" : "mismatch"}, {"first_wrong", wrong}, {"outputs", rows}});
+  if (ok)
+    std::printf("equal to the reference, as a whole and operator by operator (%zu kernels)\n",
+                model.execution().instructions.size());
+  write_json(o.common, {{"model", o.file},
+                        {"status", ok ? "pass" : "mismatch"},
+                        {"first_wrong", wrong},
+                        {"outputs", rows}});
   return ok ? 0 : 1;
 }
 
@@ -95,7 +114,8 @@ int run(const VerifyCommand& o) {
 
 Command add_verify(CLI::App& root) {
   auto o = std::make_shared<VerifyCommand>();
-  CLI::App* app = root.add_subcommand("verify", "compare a compiled .onnx with the reference, operator by operator");
+  CLI::App* app = root.add_subcommand(
+      "verify", "compare a compiled .onnx with the reference, operator by operator");
   app->add_option("file", o->file, "the .onnx file")->required();
   app->add_option("--rtol", o->rtol, "allowed difference relative to the scale of the output");
   app->add_option("--atol", o->atol, "allowed absolute difference");

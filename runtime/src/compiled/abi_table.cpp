@@ -45,7 +45,9 @@ int32_t guarded(hidet_ctx* ctx, Work&& work) noexcept {
   }
 }
 
-int32_t abi_raise(hidet_ctx* ctx, int32_t code, const char* message) { return ctx->raise(code, message); }
+int32_t abi_raise(hidet_ctx* ctx, int32_t code, const char* message) {
+  return ctx->raise(code, message);
+}
 
 struct Region {
   hidet_ctx* ctx;
@@ -53,7 +55,8 @@ struct Region {
   void* closure;
 };
 
-int32_t abi_parallel_for(hidet_ctx* ctx, int64_t count, int64_t grain, hidet_parallel_body body, void* closure) {
+int32_t abi_parallel_for(hidet_ctx* ctx, int64_t count, int64_t grain, hidet_parallel_body body,
+                         void* closure) {
   Region region{ctx, body, closure};
   return parallel_for(
       count, grain,
@@ -67,19 +70,23 @@ int32_t abi_parallel_for(hidet_ctx* ctx, int64_t count, int64_t grain, hidet_par
 
 void* abi_scratch(hidet_ctx* ctx, int32_t slot, int64_t bytes) {
   if (slot < 0 || slot >= kSlots || bytes < 0) {
-    ctx->raise(static_cast<int32_t>(ErrorCode::internal), "scratch memory: slot or size out of range");
+    ctx->raise(static_cast<int32_t>(ErrorCode::internal),
+               "scratch memory: slot or size out of range");
     return nullptr;
   }
   ScratchBlock* block = nullptr;
   const int32_t status = guarded(ctx, [&] {
-    while (static_cast<int>(t_scratch.levels.size()) <= t_scratch.depth) t_scratch.levels.emplace_back();
+    while (static_cast<int>(t_scratch.levels.size()) <= t_scratch.depth)
+      t_scratch.levels.emplace_back();
     block = &t_scratch.levels[t_scratch.depth].slots[slot];
     if (block->bytes >= bytes && block->memory) return;
     std::free(block->memory);
     block->bytes = 0;
     const size_t size = (static_cast<size_t>(bytes) + 63) / 64 * 64 + (bytes == 0 ? 64 : 0);
     block->memory = std::aligned_alloc(64, size);
-    if (!block->memory) throw Error(ErrorCode::memory, ::hidet::detail::concat("no memory for ", bytes, " bytes of scratch space"));
+    if (!block->memory)
+      throw Error(ErrorCode::memory,
+                  ::hidet::detail::concat("no memory for ", bytes, " bytes of scratch space"));
     block->bytes = static_cast<int64_t>(size);
   });
   return status == 0 ? block->memory : nullptr;
@@ -118,7 +125,10 @@ int32_t abi_copy(hidet_ctx* ctx, int32_t device, void* to, const void* from, int
     std::memmove(to, from, static_cast<size_t>(bytes));
     return 0;
   }
-  return guarded(ctx, [&] { cuda_copy_async(ctx->code.data.device.index(), ctx->stream, to, from, static_cast<size_t>(bytes)); });
+  return guarded(ctx, [&] {
+    cuda_copy_async(ctx->code.data.device.index(), ctx->stream, to, from,
+                    static_cast<size_t>(bytes));
+  });
 }
 
 int32_t abi_fill_zero(hidet_ctx* ctx, int32_t device, void* to, int64_t bytes) {
@@ -127,15 +137,18 @@ int32_t abi_fill_zero(hidet_ctx* ctx, int32_t device, void* to, int64_t bytes) {
     std::memset(to, 0, static_cast<size_t>(bytes));
     return 0;
   }
-  return guarded(ctx, [&] { cuda_clear_async(ctx->code.data.device.index(), ctx->stream, to, static_cast<size_t>(bytes)); });
+  return guarded(ctx, [&] {
+    cuda_clear_async(ctx->code.data.device.index(), ctx->stream, to, static_cast<size_t>(bytes));
+  });
 }
 
-int32_t abi_tensor_map(hidet_ctx* ctx, void* map, int32_t data_type, int32_t rank, void* address, const uint64_t* dims,
-                       const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int32_t interleave,
-                       int32_t swizzle, int32_t l2_promotion, int32_t oob_fill) {
+int32_t abi_tensor_map(hidet_ctx* ctx, void* map, int32_t data_type, int32_t rank, void* address,
+                       const uint64_t* dims, const uint64_t* strides, const uint32_t* box,
+                       const uint32_t* element_strides, int32_t interleave, int32_t swizzle,
+                       int32_t l2_promotion, int32_t oob_fill) {
   return guarded(ctx, [&] {
-    cuda_tensor_map(ctx->code.data.device.index(), map, data_type, rank, address, dims, strides, box, element_strides, interleave,
-                    swizzle, l2_promotion, oob_fill);
+    cuda_tensor_map(ctx->code.data.device.index(), map, data_type, rank, address, dims, strides,
+                    box, element_strides, interleave, swizzle, l2_promotion, oob_fill);
   });
 }
 

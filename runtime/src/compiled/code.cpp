@@ -39,7 +39,8 @@ void write_all(int fd, std::span<const std::byte> bytes, const std::string& name
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    HIDET_REQUIRE(n > 0, ErrorCode::io, "", "cannot put the code of '", name, "' into memory: ", std::strerror(errno));
+    HIDET_REQUIRE(n > 0, ErrorCode::io, "", "cannot put the code of '", name,
+                  "' into memory: ", std::strerror(errno));
     done += static_cast<size_t>(n);
   }
 }
@@ -51,16 +52,18 @@ std::string temporary_pattern() {
 
 }  // namespace
 
-SharedObject::SharedObject(std::span<const std::byte> bytes, const std::string& name) : name_(name) {
-  HIDET_REQUIRE(bytes.size() > 64 && std::memcmp(bytes.data(), "\177ELF", 4) == 0, ErrorCode::bad_file, "", "the code of '", name,
-                "' is not a shared object");
+SharedObject::SharedObject(std::span<const std::byte> bytes, const std::string& name)
+    : name_(name) {
+  HIDET_REQUIRE(bytes.size() > 64 && std::memcmp(bytes.data(), "\177ELF", 4) == 0,
+                ErrorCode::bad_file, "", "the code of '", name, "' is not a shared object");
   File file;
   file.fd = memfd_create("hidet", MFD_CLOEXEC);
   std::string path;
   if (file.fd < 0) {  // refused by some sandboxes
     std::string pattern = temporary_pattern();
     file.fd = mkostemp(pattern.data(), O_CLOEXEC);
-    HIDET_REQUIRE(file.fd >= 0, ErrorCode::io, "", "cannot create '", pattern, "' for the code of '", name, "': ", std::strerror(errno));
+    HIDET_REQUIRE(file.fd >= 0, ErrorCode::io, "", "cannot create '", pattern,
+                  "' for the code of '", name, "': ", std::strerror(errno));
     file.remove = path = pattern;
   } else {
     path = fresh_path(file.fd);
@@ -69,7 +72,8 @@ SharedObject::SharedObject(std::span<const std::byte> bytes, const std::string& 
   handle_ = dlopen(path.c_str(), RTLD_LOCAL | RTLD_NOW);
   if (!handle_) {
     const char* reason = dlerror();
-    throw Error(ErrorCode::bad_file, detail::concat("cannot load the code of '", name, "': ", reason ? reason : "unknown reason"));
+    throw Error(ErrorCode::bad_file, detail::concat("cannot load the code of '", name,
+                                                    "': ", reason ? reason : "unknown reason"));
   }
 }
 
@@ -81,7 +85,8 @@ void* SharedObject::find(const std::string& symbol) const { return dlsym(handle_
 
 void* SharedObject::need(const std::string& symbol) const {
   void* address = find(symbol);
-  HIDET_REQUIRE(address, ErrorCode::bad_file, "", "the code of '", name_, "' lacks the function ", symbol);
+  HIDET_REQUIRE(address, ErrorCode::bad_file, "", "the code of '", name_, "' lacks the function ",
+                symbol);
   return address;
 }
 
@@ -99,7 +104,8 @@ namespace {
 
 ModuleData checked(ModuleData data) {
   const CpuTarget target = CpuTarget::parse(data.target), host = effective_cpu_target();
-  HIDET_REQUIRE(target.runs_on(host), ErrorCode::device, "", "cannot load '", data.name, "': ", target.why_not(host));
+  HIDET_REQUIRE(target.runs_on(host), ErrorCode::device, "", "cannot load '", data.name,
+                "': ", target.why_not(host));
   return data;
 }
 
@@ -108,10 +114,15 @@ std::atomic<uint64_t> next_id{1};
 }  // namespace
 
 LoadedCode::LoadedCode(ModuleData given)
-    : data(checked(std::move(given))), object(data.code.span(), data.name), table(make_abi_table(*this)), id(next_id++), pool(*this) {
+    : data(checked(std::move(given))),
+      object(data.code.span(), data.name),
+      table(make_abi_table(*this)),
+      id(next_id++),
+      pool(*this) {
   const auto size = reinterpret_cast<uint64_t (*)()>(object.need("hidet_abi_size"))();
   HIDET_REQUIRE(size <= sizeof(hidet_abi), ErrorCode::unsupported, "", "the code of '", data.name,
-                "' was made for a later version of this library: its function table has ", size, " bytes, ours ", sizeof(hidet_abi));
+                "' was made for a later version of this library: its function table has ", size,
+                " bytes, ours ", sizeof(hidet_abi));
   reinterpret_cast<void (*)(const hidet_abi*)>(object.need("hidet_module_init"))(&table);
   for (const FunctionInfo& info : data.functions) {
     LoadedFunction f{info, reinterpret_cast<Thunk>(object.need("hidet_call_" + info.name))};
@@ -128,7 +139,8 @@ CudaModule& LoadedCode::cuda() const {
   const std::lock_guard lock(mutex);
   if (!cuda_module) {
     std::vector<CudaImage> images;
-    for (const ModuleImage& image : data.images) images.push_back({image.target, image.bytes.span()});
+    for (const ModuleImage& image : data.images)
+      images.push_back({image.target, image.bytes.span()});
     HIDET_REQUIRE(!images.empty(), ErrorCode::device, "", "'", data.name, "' has no GPU code");
     cuda_module = CudaModule::load(images, data.cuda_kernels, data.device.index());
     cuda_done.store(true, std::memory_order_release);
@@ -137,7 +149,8 @@ CudaModule& LoadedCode::cuda() const {
 }
 
 hidet_ctx* LoadedCode::default_context() const {
-  thread_local std::map<uint64_t, hidet_ctx*> mine;  // by id: an id of code that is gone is never asked for again
+  thread_local std::map<uint64_t, hidet_ctx*>
+      mine;  // by id: an id of code that is gone is never asked for again
   hidet_ctx*& ctx = mine[id];
   if (!ctx) {
     auto made = std::make_unique<hidet_ctx>(*this);

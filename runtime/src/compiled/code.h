@@ -51,7 +51,7 @@ struct LoadedCode {
   std::vector<LoadedFunction> functions;
   int main_function = -1;  // what operator() calls; -1: none
   hidet_abi table;
-  const uint64_t id;       // never used twice in a process
+  const uint64_t id;  // never used twice in a process
   mutable ContextPool pool;
 
  private:

@@ -18,8 +18,10 @@ std::string param_type(const ParamInfo& p) {
   return detail::concat(p.dtype.is_boolean() ? "bool" : p.dtype.c_name(), p.is_pointer ? "*" : "");
 }
 
-[[noreturn]] void refuse(const FunctionInfo& f, const ParamInfo& p, const CallArg& arg, const std::string& reason) {
-  throw Error(ErrorCode::usage, detail::concat("argument '", p.name, "' of ", f.signature(), ": ", arg.text(), " ", reason));
+[[noreturn]] void refuse(const FunctionInfo& f, const ParamInfo& p, const CallArg& arg,
+                         const std::string& reason) {
+  throw Error(ErrorCode::usage, detail::concat("argument '", p.name, "' of ", f.signature(), ": ",
+                                               arg.text(), " ", reason));
 }
 
 hidet_value float_bits(DType dtype, double value) {
@@ -35,7 +37,8 @@ hidet_value float_bits(DType dtype, double value) {
 
 bool fits(DType dtype, const CallArg& arg) {
   const int64_t i = arg.value().i;
-  if (arg.kind() == CallArg::Kind::unsigned_integer || i >= 0) return static_cast<uint64_t>(i) <= dtype.max_int();
+  if (arg.kind() == CallArg::Kind::unsigned_integer || i >= 0)
+    return static_cast<uint64_t>(i) <= dtype.max_int();
   return dtype.is_signed() && i >= dtype.min_int();
 }
 
@@ -46,8 +49,10 @@ hidet_value convert_pointer(const FunctionInfo& f, const ParamInfo& p, const Cal
   } else if (arg.kind() == CallArg::Kind::tensor) {
     const Tensor& t = arg.tensor();
     if (!t.defined()) refuse(f, p, arg, "has no elements");
-    if (!p.any_pointer && t.dtype() != p.dtype) refuse(f, p, arg, detail::concat("is not a tensor of ", p.dtype.name()));
-    if (t.device().kind() != p.device.kind()) refuse(f, p, arg, detail::concat("is not on ", p.device.is_cpu() ? "the CPU" : "a GPU"));
+    if (!p.any_pointer && t.dtype() != p.dtype)
+      refuse(f, p, arg, detail::concat("is not a tensor of ", p.dtype.name()));
+    if (t.device().kind() != p.device.kind())
+      refuse(f, p, arg, detail::concat("is not on ", p.device.is_cpu() ? "the CPU" : "a GPU"));
     v.p = t.data();
   } else {
     refuse(f, p, arg, "is no tensor or pointer");
@@ -59,25 +64,31 @@ hidet_value convert(const FunctionInfo& f, const ParamInfo& p, const CallArg& ar
   if (p.is_pointer) return convert_pointer(f, p, arg);
   using Kind = CallArg::Kind;
   const Kind kind = arg.kind();
-  if (kind == Kind::tensor || kind == Kind::pointer) refuse(f, p, arg, detail::concat("is not a value of ", p.dtype.name()));
+  if (kind == Kind::tensor || kind == Kind::pointer)
+    refuse(f, p, arg, detail::concat("is not a value of ", p.dtype.name()));
   if (p.dtype.is_boolean()) {
     if (kind != Kind::boolean) refuse(f, p, arg, "is not a bool");
     return arg.value();
   }
-  if (kind == Kind::boolean) refuse(f, p, arg, detail::concat("is a bool, not a value of ", p.dtype.name()));
+  if (kind == Kind::boolean)
+    refuse(f, p, arg, detail::concat("is a bool, not a value of ", p.dtype.name()));
   if (p.dtype.is_integer()) {
-    if (kind == Kind::floating) refuse(f, p, arg, detail::concat("is not an integer, as ", p.dtype.name(), " wants"));
+    if (kind == Kind::floating)
+      refuse(f, p, arg, detail::concat("is not an integer, as ", p.dtype.name(), " wants"));
     if (!fits(p.dtype, arg)) refuse(f, p, arg, detail::concat("does not fit in ", p.dtype.name()));
     return arg.value();
   }
   if (kind == Kind::floating) return float_bits(p.dtype, arg.value().d);
-  if (kind == Kind::unsigned_integer) return float_bits(p.dtype, static_cast<double>(static_cast<uint64_t>(arg.value().i)));
+  if (kind == Kind::unsigned_integer)
+    return float_bits(p.dtype, static_cast<double>(static_cast<uint64_t>(arg.value().i)));
   return float_bits(p.dtype, static_cast<double>(arg.value().i));
 }
 
-CallResult call_function(const runtime::LoadedCode& code, const runtime::LoadedFunction& f, std::span<const CallArg> args) {
+CallResult call_function(const runtime::LoadedCode& code, const runtime::LoadedFunction& f,
+                         std::span<const CallArg> args) {
   const size_t n = f.info.params.size();
-  HIDET_REQUIRE(args.size() == n, ErrorCode::usage, "", f.info.signature(), " takes ", n, " arguments, got ", args.size());
+  HIDET_REQUIRE(args.size() == n, ErrorCode::usage, "", f.info.signature(), " takes ", n,
+                " arguments, got ", args.size());
   hidet_value few[kMaxArgs + 1];
   std::vector<hidet_value> many;
   hidet_value* values = few;
@@ -108,9 +119,11 @@ std::string function_list(const runtime::LoadedCode& code) {
 }  // namespace
 
 std::string FunctionInfo::signature() const {
-  std::string text = returns ? (return_dtype.is_boolean() ? "bool" : return_dtype.c_name()) : "void";
+  std::string text =
+      returns ? (return_dtype.is_boolean() ? "bool" : return_dtype.c_name()) : "void";
   text += " hidet_" + name + "(";
-  for (size_t i = 0; i < params.size(); ++i) text += (i ? ", " : "") + param_type(params[i]) + " " + params[i].name;
+  for (size_t i = 0; i < params.size(); ++i)
+    text += (i ? ", " : "") + param_type(params[i]) + " " + params[i].name;
   return text + ")";
 }
 
@@ -135,7 +148,8 @@ int64_t CallResult::integer() const {
 double CallResult::number() const {
   HIDET_REQUIRE(has_value_, ErrorCode::usage, "", "the function returned nothing, not a number");
   switch (dtype_.code()) {
-    case DTypeCode::f32: case DTypeCode::tf32: return value_.f;
+    case DTypeCode::f32:
+    case DTypeCode::tf32: return value_.f;
     case DTypeCode::f64: return value_.d;
     case DTypeCode::f16: return f16_to_f32(static_cast<uint16_t>(value_.i));
     case DTypeCode::bf16: return bf16_to_f32(static_cast<uint16_t>(value_.i));
@@ -144,12 +158,14 @@ double CallResult::number() const {
   }
 }
 
-CompiledModule::CompiledModule(ModuleData data) : code_(std::make_shared<const runtime::LoadedCode>(std::move(data))) {}
+CompiledModule::CompiledModule(ModuleData data)
+    : code_(std::make_shared<const runtime::LoadedCode>(std::move(data))) {}
 
 CallResult CompiledModule::call(std::span<const CallArg> args) const {
   const runtime::LoadedCode& code = loaded(code_);
   HIDET_REQUIRE(code.main_function >= 0, ErrorCode::usage, "", "module '", code.data.name,
-                "' has no function called launch and not exactly one; call one by its name: ", function_list(code));
+                "' has no function called launch and not exactly one; call one by its name: ",
+                function_list(code));
   return call_function(code, code.functions[code.main_function], args);
 }
 
@@ -157,15 +173,21 @@ CompiledFunction CompiledModule::operator[](const std::string& name) const {
   const runtime::LoadedCode& code = loaded(code_);
   for (size_t i = 0; i < code.functions.size(); ++i)
     if (code.functions[i].info.name == name) return CompiledFunction(code_, static_cast<int>(i));
-  throw Error(ErrorCode::usage, detail::concat("module '", code.data.name, "' has no public function '", name, "'; it has ", function_list(code)));
+  throw Error(ErrorCode::usage,
+              detail::concat("module '", code.data.name, "' has no public function '", name,
+                             "'; it has ", function_list(code)));
 }
 
-CallResult CompiledFunction::call(std::span<const CallArg> args) const { return call_function(*code_, code_->functions[index_], args); }
+CallResult CompiledFunction::call(std::span<const CallArg> args) const {
+  return call_function(*code_, code_->functions[index_], args);
+}
 const FunctionInfo& CompiledFunction::info() const { return code_->functions[index_].info; }
 
 const std::string& CompiledModule::name() const { return loaded(code_).data.name; }
 const std::string& CompiledModule::source() const { return loaded(code_).data.source; }
-const std::vector<FunctionInfo>& CompiledModule::functions() const { return loaded(code_).data.functions; }
+const std::vector<FunctionInfo>& CompiledModule::functions() const {
+  return loaded(code_).data.functions;
+}
 const ModuleData& CompiledModule::data() const { return loaded(code_).data; }
 
 }  // namespace hidet

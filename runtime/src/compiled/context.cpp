@@ -43,7 +43,8 @@ hidet_ctx* ContextPool::take() {
 
 void ContextPool::give(hidet_ctx* ctx) noexcept {
   hidet_ctx* none = nullptr;
-  if (hot_.compare_exchange_strong(none, ctx, std::memory_order_release, std::memory_order_relaxed)) return;
+  if (hot_.compare_exchange_strong(none, ctx, std::memory_order_release, std::memory_order_relaxed))
+    return;
   const std::lock_guard lock(mutex_);
   if (idle_.size() < idle_.capacity()) idle_.push_back(ctx);
   else delete ctx;
@@ -57,7 +58,8 @@ std::string& last_error_text() {
 }  // namespace hidet::runtime
 
 int32_t hidet_ctx::raise(int32_t code_number, const char* text) noexcept {
-  const int32_t status = code_number == 0 ? static_cast<int32_t>(hidet::ErrorCode::internal) : code_number;
+  const int32_t status =
+      code_number == 0 ? static_cast<int32_t>(hidet::ErrorCode::internal) : code_number;
   const std::lock_guard lock(mutex);
   if (failed.load(std::memory_order_relaxed)) return status;  // the first one counts
   try {
@@ -72,6 +74,9 @@ int32_t hidet_ctx::raise(int32_t code_number, const char* text) noexcept {
 
 void hidet_ctx::fail(int32_t status, const char* what) {
   const std::lock_guard lock(mutex);
-  std::string text = failed.load() && !message.empty() ? message : hidet::detail::concat("generated code failed with status ", status);
-  throw hidet::Error(static_cast<hidet::ErrorCode>(status), hidet::detail::concat(text, " (while running ", what, ")"));
+  std::string text = failed.load() && !message.empty()
+                         ? message
+                         : hidet::detail::concat("generated code failed with status ", status);
+  throw hidet::Error(static_cast<hidet::ErrorCode>(status),
+                     hidet::detail::concat(text, " (while running ", what, ")"));
 }

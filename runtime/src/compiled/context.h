@@ -50,7 +50,8 @@ struct hidet_ctx {
   }
   /// Throws what generated code raised; `status` is what it returned, `what` names the work.
   void check(int32_t status, const char* what) {
-    if (status != 0) [[unlikely]] fail(status, what);
+    if (status != 0) [[unlikely]]
+      fail(status, what);
   }
   [[noreturn]] void fail(int32_t status, const char* what);
   int32_t raise(int32_t code, const char* text) noexcept;

@@ -16,10 +16,11 @@ Archive Archive::of(Bytes zip, const std::string& where) {
   Archive archive;
   archive.where_ = where;
   const ZipDirectory directory = read_zip(zip.span(), where);
-  HIDET_REQUIRE(directory.first == "meta.json", ErrorCode::bad_file, where, "not a hidet model: its first entry is '", directory.first,
-                "', not 'meta.json'");
+  HIDET_REQUIRE(directory.first == "meta.json", ErrorCode::bad_file, where,
+                "not a hidet model: its first entry is '", directory.first, "', not 'meta.json'");
   for (const auto& [name, entry] : directory.entries)
-    archive.entries_.emplace(name, Bytes(zip.owner(), zip.span().subspan(entry.offset, entry.size)));
+    archive.entries_.emplace(name,
+                             Bytes(zip.owner(), zip.span().subspan(entry.offset, entry.size)));
   return archive;
 }
 
@@ -29,13 +30,15 @@ Archive Archive::open(const std::string& path) {
   Archive archive;
   archive.where_ = path;
   archive.folder_ = true;
-  for (auto it = fs::recursive_directory_iterator(path, error); !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+  for (auto it = fs::recursive_directory_iterator(path, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
     if (!it->is_regular_file(error) || it->is_symlink(error)) continue;
     const std::string name = fs::relative(it->path(), path, error).generic_string();
     if (good_entry_name(name)) archive.entries_.emplace(name, map_file(it->path().string()));
   }
   HIDET_REQUIRE(!error, ErrorCode::io, path, "cannot list the folder: ", error.message());
-  HIDET_REQUIRE(archive.has("meta.json"), ErrorCode::bad_file, path, "not a hidet model: there is no meta.json in the folder");
+  HIDET_REQUIRE(archive.has("meta.json"), ErrorCode::bad_file, path,
+                "not a hidet model: there is no meta.json in the folder");
   return archive;
 }
 
@@ -46,11 +49,13 @@ void Archive::fail(const std::string& entry, const std::string& message) const {
 void Archive::use_manifest() {
   if (!has("manifest.json")) fail("manifest.json", "is missing");
   const Json json = parse_json(get("manifest.json").text(), where_, "manifest.json");
-  for (const auto& [name, digest] : JsonView(json, where_, "manifest.json").at("entries").members()) {
+  for (const auto& [name, digest] :
+       JsonView(json, where_, "manifest.json").at("entries").members()) {
     const int64_t bytes = digest.at("bytes").integer();
     manifest_.emplace(name, Digest{static_cast<uint64_t>(bytes), digest.at("xxh3").text()});
     if (!has(name)) fail(name, "is missing");
-    if (entries_.find(name)->second.size() != static_cast<uint64_t>(bytes)) fail(name, "has another size than the manifest says");
+    if (entries_.find(name)->second.size() != static_cast<uint64_t>(bytes))
+      fail(name, "has another size than the manifest says");
   }
   if (!folder_)
     for (const auto& [name, bytes] : entries_)
@@ -64,7 +69,8 @@ Bytes Archive::get(const std::string& name, bool check) const {
   if (check && checked_ && name != "manifest.json") {
     const auto digest = manifest_.find(name);
     if (digest == manifest_.end()) fail(name, "is not in the manifest");
-    if (xxh3_hex(it->second.span()) != digest->second.xxh3) fail(name, "is damaged: its digest is not the manifest's");
+    if (xxh3_hex(it->second.span()) != digest->second.xxh3)
+      fail(name, "is damaged: its digest is not the manifest's");
   }
   return it->second;
 }

@@ -20,7 +20,8 @@ namespace hidet::runtime {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* what, int reason) {
-  throw Error(ErrorCode::io, detail::concat("cannot save '", path, "': ", what, ": ", std::strerror(reason)));
+  throw Error(ErrorCode::io,
+              detail::concat("cannot save '", path, "': ", what, ": ", std::strerror(reason)));
 }
 
 /// The new file until it has its final name; removed when anything fails.
@@ -41,9 +42,11 @@ class Temporary {
   void write(std::span<const ZipPart> parts) {
     std::vector<iovec> list;
     for (const ZipPart& part : parts)
-      if (!part.bytes.empty()) list.push_back({const_cast<std::byte*>(part.bytes.data()), part.bytes.size()});
+      if (!part.bytes.empty())
+        list.push_back({const_cast<std::byte*>(part.bytes.data()), part.bytes.size()});
     for (size_t next = 0; next < list.size();) {
-      const ssize_t done = writev(fd_, &list[next], static_cast<int>(std::min<size_t>(list.size() - next, IOV_MAX)));
+      const ssize_t done =
+          writev(fd_, &list[next], static_cast<int>(std::min<size_t>(list.size() - next, IOV_MAX)));
       if (done < 0 && errno == EINTR) continue;
       if (done < 0) fail(target_, "write", errno);
       for (size_t left = static_cast<size_t>(done); left > 0;) {
@@ -72,7 +75,8 @@ class Temporary {
 
 }  // namespace
 
-void write_atomically(const std::string& path, std::span<const ZipPart> parts, void (*check)(const std::string&)) {
+void write_atomically(const std::string& path, std::span<const ZipPart> parts,
+                      void (*check)(const std::string&)) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) {
     std::error_code error;
@@ -80,7 +84,8 @@ void write_atomically(const std::string& path, std::span<const ZipPart> parts, v
     if (error) fail(path, "cannot make its folder", error.value());
   }
   struct stat info;
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) fail(path, "it is not a regular file", EEXIST);
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    fail(path, "it is not a regular file", EEXIST);
   Temporary file(path);
   file.write(parts);
   file.sync();

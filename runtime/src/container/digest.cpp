@@ -68,7 +68,9 @@ uint32_t shift_of(uint64_t bytes) {
 
 }  // namespace
 
-uint32_t crc32_join(uint32_t a, uint32_t b, uint64_t b_bytes) { return multiply(shift_of(b_bytes), a) ^ b; }
+uint32_t crc32_join(uint32_t a, uint32_t b, uint64_t b_bytes) {
+  return multiply(shift_of(b_bytes), a) ^ b;
+}
 
 uint32_t crc32(std::span<const std::byte> bytes) {
   if (bytes.size() <= kChunk) return crc_of_chunk(bytes.data(), bytes.size());
@@ -81,7 +83,8 @@ uint32_t crc32(std::span<const std::byte> bytes) {
     }
   });
   uint32_t crc = crcs[0];
-  for (int64_t i = 1; i < chunks; ++i) crc = crc32_join(crc, crcs[i], std::min(kChunk, bytes.size() - i * kChunk));
+  for (int64_t i = 1; i < chunks; ++i)
+    crc = crc32_join(crc, crcs[i], std::min(kChunk, bytes.size() - i * kChunk));
   return crc;
 }
 

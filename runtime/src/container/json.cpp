@@ -29,10 +29,12 @@ int depth_of(std::string_view text) {
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& where, const std::string& entry) {
-  HIDET_REQUIRE(text.size() <= kMaxJsonBytes && depth_of(text) <= kMaxJsonDepth, ErrorCode::bad_file, where, "entry '", entry,
+  HIDET_REQUIRE(text.size() <= kMaxJsonBytes && depth_of(text) <= kMaxJsonDepth,
+                ErrorCode::bad_file, where, "entry '", entry,
                 "' is larger or deeper than such an entry can be");
   Json json = Json::parse(text, nullptr, false);
-  HIDET_REQUIRE(!json.is_discarded(), ErrorCode::bad_file, where, "entry '", entry, "' is not valid JSON");
+  HIDET_REQUIRE(!json.is_discarded(), ErrorCode::bad_file, where, "entry '", entry,
+                "' is not valid JSON");
   return json;
 }
 
@@ -52,7 +54,8 @@ std::vector<JsonView> JsonView::list() const {
 std::vector<std::pair<std::string, JsonView>> JsonView::members() const {
   if (!json_->is_object()) fail("an object is expected");
   std::vector<std::pair<std::string, JsonView>> out;
-  for (const auto& [key, value] : json_->items()) out.emplace_back(key, JsonView(value, *where_, entry_));
+  for (const auto& [key, value] : json_->items())
+    out.emplace_back(key, JsonView(value, *where_, entry_));
   return out;
 }
 std::string JsonView::text() const {
@@ -60,7 +63,9 @@ std::string JsonView::text() const {
   return json_->get<std::string>();
 }
 int64_t JsonView::integer() const {
-  if (!json_->is_number_integer() || (json_->is_number_unsigned() && json_->get<uint64_t>() > INT64_MAX)) fail("an integer is expected");
+  if (!json_->is_number_integer() ||
+      (json_->is_number_unsigned() && json_->get<uint64_t>() > INT64_MAX))
+    fail("an integer is expected");
   return json_->get<int64_t>();
 }
 int JsonView::index() const {

@@ -21,14 +21,15 @@ Json parse_json(std::string_view text, const std::string& where, const std::stri
 /// One object (or list) of an entry.
 class JsonView {
  public:
-  JsonView(const Json& json, const std::string& where, std::string entry) : json_(&json), where_(&where), entry_(std::move(entry)) {}
+  JsonView(const Json& json, const std::string& where, std::string entry)
+      : json_(&json), where_(&where), entry_(std::move(entry)) {}
   bool has(const char* key) const { return json_->is_object() && json_->contains(key); }
   JsonView at(const char* key) const;
-  std::vector<JsonView> list() const;                                 ///< elements of a list
-  std::vector<std::pair<std::string, JsonView>> members() const;      ///< of an object
+  std::vector<JsonView> list() const;                             ///< elements of a list
+  std::vector<std::pair<std::string, JsonView>> members() const;  ///< of an object
   std::string text() const;
   int64_t integer() const;
-  int index() const;        ///< an integer that fits int
+  int index() const;  ///< an integer that fits int
   bool boolean() const;
   bool is_text() const { return json_->is_string(); }
   std::vector<int> indices() const;

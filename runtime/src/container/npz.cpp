@@ -13,7 +13,8 @@ std::string npy_header(DType dtype, const Shape& shape) {
     for (const int64_t d : shape) dims += (dims.empty() ? "" : " ") + std::to_string(d) + ",";
     if (shape.size() > 1) dims.pop_back();
   }
-  std::string dict = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + dims + "), }";
+  std::string dict =
+      "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + dims + "), }";
   const size_t length = (10 + dict.size() + 1 + 63) / 64 * 64 - 10;
   dict.resize(length - 1, ' ');
   dict += '\n';

@@ -33,7 +33,8 @@ class Reader {
     ZipDirectory result;
     uint64_t at = directory.offset;
     for (uint64_t i = 0; i < directory.count; ++i) at = read_entry(at, directory, i == 0, result);
-    require(at == directory.offset + directory.size, "the central directory's size does not fit its entries");
+    require(at == directory.offset + directory.size,
+            "the central directory's size does not fit its entries");
     check_overlaps();
     return result;
   }
@@ -49,30 +50,37 @@ class Reader {
   void require(bool condition, const Args&... args) const {
     HIDET_REQUIRE(condition, ErrorCode::bad_file, where_, args...);
   }
-  bool has(uint64_t at, uint64_t bytes) const { return at <= file_.size() && bytes <= file_.size() - at; }
+  bool has(uint64_t at, uint64_t bytes) const {
+    return at <= file_.size() && bytes <= file_.size() - at;
+  }
 
   Directory find_directory() const {
     require(file_.size() >= zip::kEndBytes, "not a model file: ", file_.size(), " bytes");
     const uint64_t end = file_.size() - zip::kEndBytes;
-    require(get<uint32_t>(end) == zip::kEnd, "not a model file, or cut: no zip directory at its end");
-    require(get<uint32_t>(end + 4) == 0 && get<uint16_t>(end + 20) == 0, "more than one disk or a comment in the zip's end");
+    require(get<uint32_t>(end) == zip::kEnd,
+            "not a model file, or cut: no zip directory at its end");
+    require(get<uint32_t>(end + 4) == 0 && get<uint16_t>(end + 20) == 0,
+            "more than one disk or a comment in the zip's end");
     Directory d{get<uint32_t>(end + 16), get<uint32_t>(end + 12), get<uint16_t>(end + 10)};
     require(d.count == get<uint16_t>(end + 8), "two numbers of entries in the zip's end");
     uint64_t limit = end;
-    if (d.offset == zip::kFull32 || d.size == zip::kFull32 || d.count == zip::kFull16) limit = find_end64(end, &d);
-    require(d.offset <= limit && d.size == limit - d.offset, "the central directory is not where the zip's end says");
-    require(d.count <= d.size / zip::kCentralBytes, "the zip's end counts ", d.count, " entries, more than fit in ", d.size,
-            " bytes");
+    if (d.offset == zip::kFull32 || d.size == zip::kFull32 || d.count == zip::kFull16)
+      limit = find_end64(end, &d);
+    require(d.offset <= limit && d.size == limit - d.offset,
+            "the central directory is not where the zip's end says");
+    require(d.count <= d.size / zip::kCentralBytes, "the zip's end counts ", d.count,
+            " entries, more than fit in ", d.size, " bytes");
     return d;
   }
 
   uint64_t find_end64(uint64_t end, Directory* d) const {
     require(end >= zip::kLocatorBytes + zip::kEnd64Bytes, "the zip64 end is cut");
     const uint64_t locator = end - zip::kLocatorBytes, at = locator - zip::kEnd64Bytes;
-    require(get<uint32_t>(locator) == zip::kLocator64 && get<uint64_t>(locator + 8) == at && get<uint32_t>(locator + 4) == 0 &&
-                get<uint32_t>(locator + 16) == 1,
+    require(get<uint32_t>(locator) == zip::kLocator64 && get<uint64_t>(locator + 8) == at &&
+                get<uint32_t>(locator + 4) == 0 && get<uint32_t>(locator + 16) == 1,
             "the zip64 locator is wrong");
-    require(get<uint32_t>(at) == zip::kEnd64 && get<uint64_t>(at + 4) == zip::kEnd64Bytes - 12 && get<uint64_t>(at + 16) == 0,
+    require(get<uint32_t>(at) == zip::kEnd64 && get<uint64_t>(at + 4) == zip::kEnd64Bytes - 12 &&
+                get<uint64_t>(at + 16) == 0,
             "the zip64 end is wrong");
     d->count = get<uint64_t>(at + 32);
     require(d->count == get<uint64_t>(at + 24), "two numbers of entries in the zip64 end");
@@ -82,7 +90,8 @@ class Reader {
   }
 
   /// Replaces the 32-bit values that say "look there" by those of the zip64 field; nullptr: not stored in this header.
-  void read_extra64(uint64_t at, uint64_t bytes, const std::string& name, std::initializer_list<uint64_t*> values) const {
+  void read_extra64(uint64_t at, uint64_t bytes, const std::string& name,
+                    std::initializer_list<uint64_t*> values) const {
     const uint64_t end = at + bytes;
     bool wanted = false;
     for (const uint64_t* v : values) wanted |= *v == zip::kFull32;
@@ -107,14 +116,19 @@ class Reader {
 
   uint64_t read_entry(uint64_t at, const Directory& d, bool first, ZipDirectory& result) {
     const uint64_t limit = d.offset + d.size;
-    require(limit - at >= zip::kCentralBytes && get<uint32_t>(at) == zip::kCentral, "the central directory is damaged");
-    const uint64_t name_bytes = get<uint16_t>(at + 28), extra = get<uint16_t>(at + 30), comment = get<uint16_t>(at + 32);
-    require(name_bytes + extra + comment <= limit - at - zip::kCentralBytes, "the central directory is cut");
-    std::string name(reinterpret_cast<const char*>(file_.data() + at + zip::kCentralBytes), name_bytes);
+    require(limit - at >= zip::kCentralBytes && get<uint32_t>(at) == zip::kCentral,
+            "the central directory is damaged");
+    const uint64_t name_bytes = get<uint16_t>(at + 28), extra = get<uint16_t>(at + 30),
+                   comment = get<uint16_t>(at + 32);
+    require(name_bytes + extra + comment <= limit - at - zip::kCentralBytes,
+            "the central directory is cut");
+    std::string name(reinterpret_cast<const char*>(file_.data() + at + zip::kCentralBytes),
+                     name_bytes);
     require(good_entry_name(name), "entry '", printable(name), "' has a name that is not allowed");
-    require((get<uint16_t>(at + 8) & ~zip::kUtf8) == 0 && get<uint16_t>(at + 10) == 0, "entry '", name,
-            "' is compressed, encrypted or streamed; entries must be stored");
-    uint64_t stored = get<uint32_t>(at + 20), size = get<uint32_t>(at + 24), offset = get<uint32_t>(at + 42);
+    require((get<uint16_t>(at + 8) & ~zip::kUtf8) == 0 && get<uint16_t>(at + 10) == 0, "entry '",
+            name, "' is compressed, encrypted or streamed; entries must be stored");
+    uint64_t stored = get<uint32_t>(at + 20), size = get<uint32_t>(at + 24),
+             offset = get<uint32_t>(at + 42);
     read_extra64(at + zip::kCentralBytes + name_bytes, extra, name, {&size, &stored, &offset});
     require(stored == size, "entry '", name, "' has two sizes: ", stored, " and ", size);
     require(get<uint16_t>(at + 34) == 0, "entry '", name, "' is on another disk");
@@ -127,27 +141,34 @@ class Reader {
   }
 
   /// Checks the local header against the directory; the place of the data.
-  uint64_t read_local(uint64_t at, const ZipEntry& entry, const std::string& name, uint64_t limit) const {
-    require(at <= limit && limit - at >= zip::kLocalBytes, "entry '", name, "' begins outside the file's data");
+  uint64_t read_local(uint64_t at, const ZipEntry& entry, const std::string& name,
+                      uint64_t limit) const {
+    require(at <= limit && limit - at >= zip::kLocalBytes, "entry '", name,
+            "' begins outside the file's data");
     require(get<uint32_t>(at) == zip::kLocal, "entry '", name, "' has no header");
     const uint64_t name_bytes = get<uint16_t>(at + 26), extra = get<uint16_t>(at + 28);
     require(name_bytes + extra <= limit - at - zip::kLocalBytes, "entry '", name, "' is cut");
-    const std::string_view local(reinterpret_cast<const char*>(file_.data() + at + zip::kLocalBytes), name_bytes);
+    const std::string_view local(
+        reinterpret_cast<const char*>(file_.data() + at + zip::kLocalBytes), name_bytes);
     require(local == name, "entry '", name, "' has another name in its header");
-    require((get<uint16_t>(at + 6) & ~zip::kUtf8) == 0 && get<uint16_t>(at + 8) == 0, "entry '", name, "' is not stored in its header");
+    require((get<uint16_t>(at + 6) & ~zip::kUtf8) == 0 && get<uint16_t>(at + 8) == 0, "entry '",
+            name, "' is not stored in its header");
     uint64_t stored = get<uint32_t>(at + 18), size = get<uint32_t>(at + 22);
     read_extra64(at + zip::kLocalBytes + name_bytes, extra, name, {&size, &stored});
-    require(stored == entry.size && size == entry.size && get<uint32_t>(at + 14) == entry.crc, "entry '", name,
-            "' has another size or checksum in its header");
+    require(stored == entry.size && size == entry.size && get<uint32_t>(at + 14) == entry.crc,
+            "entry '", name, "' has another size or checksum in its header");
     const uint64_t data = at + zip::kLocalBytes + name_bytes + extra;
-    require(entry.size <= limit - data, "entry '", name, "' of ", entry.size, " bytes is larger than the file");
+    require(entry.size <= limit - data, "entry '", name, "' of ", entry.size,
+            " bytes is larger than the file");
     return data;
   }
 
   void check_overlaps() {
-    std::sort(extents_.begin(), extents_.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+    std::sort(extents_.begin(), extents_.end(),
+              [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
     for (size_t i = 1; i < extents_.size(); ++i)
-      require(extents_[i].begin >= extents_[i - 1].end, "entries '", extents_[i - 1].name, "' and '", extents_[i].name, "' overlap");
+      require(extents_[i].begin >= extents_[i - 1].end, "entries '", extents_[i - 1].name,
+              "' and '", extents_[i].name, "' overlap");
   }
 
   static std::string printable(std::string_view name) {
@@ -176,6 +197,8 @@ bool good_entry_name(std::string_view name) {
   return true;
 }
 
-ZipDirectory read_zip(std::span<const std::byte> file, const std::string& where) { return Reader(file, where).read(); }
+ZipDirectory read_zip(std::span<const std::byte> file, const std::string& where) {
+  return Reader(file, where).read();
+}
 
 }  // namespace hidet::runtime

@@ -24,7 +24,8 @@ void put64(std::string& out, uint64_t v) {
 uint64_t low32(uint64_t v) { return v >= zip::kFull32 ? zip::kFull32 : v; }
 
 /// What local header and directory have in common: version to names' length.
-void put_common(std::string& out, bool large, uint32_t crc, uint64_t size, size_t name_bytes, size_t extra_bytes) {
+void put_common(std::string& out, bool large, uint32_t crc, uint64_t size, size_t name_bytes,
+                size_t extra_bytes) {
   put16(out, large ? 45 : 20);
   put16(out, zip::kUtf8);
   put16(out, 0);  // stored
@@ -97,10 +98,10 @@ void ZipLayout::finish() {
     put32(out, zip::kCentral);
     put16(out, 3 << 8 | 45);  // made on Unix
     put_common(out, large, entry.crc, entry.size, entry.name.size(), extra.size());
-    put16(out, 0);                 // comment
-    put16(out, 0);                 // disk
-    put16(out, 0);                 // internal attributes
-    put32(out, 0100644u << 16);    // a plain file
+    put16(out, 0);               // comment
+    put16(out, 0);               // disk
+    put16(out, 0);               // internal attributes
+    put32(out, 0100644u << 16);  // a plain file
     put32(out, low32(entry.offset));
     out += entry.name + extra;
   }

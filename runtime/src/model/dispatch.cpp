@@ -31,7 +31,8 @@ bool number(std::string_view text, T* value) {
 
 }  // namespace
 
-DispatchTable DispatchTable::parse(const ModelData& data, const ProgramData& p, const std::string& where) {
+DispatchTable DispatchTable::parse(const ModelData& data, const ProgramData& p,
+                                   const std::string& where) {
   DispatchTable table;
   if (p.dispatch_table.empty()) return table;
   const std::string entry = "programs/" + p.target + "/dispatch_table.txt";
@@ -40,18 +41,21 @@ DispatchTable DispatchTable::parse(const ModelData& data, const ProgramData& p, 
   if (lines.back().empty()) lines.pop_back();
   for (size_t n = 0; n < lines.size(); ++n) {
     const std::vector<std::string_view> cells = split(lines[n], '\t');
-    HIDET_REQUIRE(cells.size() == columns, ErrorCode::bad_file, where, "entry '", entry, "': line ", n + 1, " has ", cells.size(),
-                  " columns, not ", columns);
+    HIDET_REQUIRE(cells.size() == columns, ErrorCode::bad_file, where, "entry '", entry, "': line ",
+                  n + 1, " has ", cells.size(), " columns, not ", columns);
     if (n == 0) continue;
-    Row row{std::string(cells[0]), std::vector<int64_t>(data.symbols.size()), std::vector<int>(p.kernels.size())};
+    Row row{std::string(cells[0]), std::vector<int64_t>(data.symbols.size()),
+            std::vector<int>(p.kernels.size())};
     size_t c = 1;
     bool good = true;
     for (int64_t& dim : row.dims) good = number(cells[c++], &dim) && good;
     for (size_t k = 0; k < p.kernels.size(); ++k) {
       int& chosen = row.candidates[k];
-      good = number(cells[c++], &chosen) && static_cast<size_t>(chosen) < p.kernels[k].candidates.size() && good;
+      good = number(cells[c++], &chosen) &&
+             static_cast<size_t>(chosen) < p.kernels[k].candidates.size() && good;
     }
-    HIDET_REQUIRE(good, ErrorCode::bad_file, where, "entry '", entry, "': line ", n + 1, " has a dim or candidate that cannot be");
+    HIDET_REQUIRE(good, ErrorCode::bad_file, where, "entry '", entry, "': line ", n + 1,
+                  " has a dim or candidate that cannot be");
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -63,7 +67,8 @@ const DispatchTable::Row* DispatchTable::nearest(const int64_t* dims) const {
   for (const Row& row : rows) {
     double distance = 0;
     for (size_t i = 0; i < row.dims.size(); ++i)
-      distance += std::fabs(std::log1p(static_cast<double>(row.dims[i])) - std::log1p(static_cast<double>(dims[i])));
+      distance += std::fabs(std::log1p(static_cast<double>(row.dims[i])) -
+                            std::log1p(static_cast<double>(dims[i])));
     if (!best || distance < least) best = &row, least = distance;
   }
   return best;

@@ -16,7 +16,11 @@ double ms(Clock::duration d) { return std::chrono::duration<double, std::milli>(
 class Walk {
  public:
   Walk(const ModelState& state, const std::vector<Tensor>& inputs)
-      : state_(state), e_(state.program().execution), inputs_(inputs), weights_(ready_weights(state)), context_(state.code->pool) {
+      : state_(state),
+        e_(state.program().execution),
+        inputs_(inputs),
+        weights_(ready_weights(state)),
+        context_(state.code->pool) {
     std::vector<int64_t> values(state.symbol_names.size());
     solve_inputs(state, inputs, values.data());
     check_limits(state, values.data());
@@ -42,7 +46,9 @@ class Walk {
       const double time = ms(Clock::now() - before);
       const std::string& candidate = kernel.candidates[candidate_of(instruction)].name;
       if (hook) hook({static_cast<int>(i), name, kernel.name, candidate, in, out, time});
-      if (profile) profile->operators.push_back({name, kernel.name, candidate, shapes_of(in, out), ms(before - start), time});
+      if (profile)
+        profile->operators.push_back(
+            {name, kernel.name, candidate, shapes_of(in, out), ms(before - start), time});
       for (const int id : instruction.free)
         if (!keep_[id]) tensors_[id] = Tensor();
     }
@@ -73,7 +79,8 @@ class Walk {
       } else {
         outputs_.push_back(empty(shape, plan.signature.dtype, plan.signature.device));
       }
-      if (plan.from == From::code || plan.from == From::shared) set_if_empty(root(e_.outputs_index[i]), outputs_.back());
+      if (plan.from == From::code || plan.from == From::shared)
+        set_if_empty(root(e_.outputs_index[i]), outputs_.back());
       if (plan.from == From::input) copy(i, inputs_[plan.index]);
       if (plan.from == From::weight) copy(i, weights_->placed[plan.index]);
     }
@@ -87,12 +94,16 @@ class Walk {
   }
   void copy(size_t output, const Tensor& from) {
     const Tensor& to = outputs_[output];
-    HIDET_REQUIRE(to.bytes() == from.bytes(), ErrorCode::bad_file, "", "an output of ", to.bytes(), " bytes is a copy of ", from.bytes(), " bytes");
-    if (to.bytes() > 0) copy_bytes(to.data(), to.device(), from.data(), from.device(), static_cast<size_t>(to.bytes()));
+    HIDET_REQUIRE(to.bytes() == from.bytes(), ErrorCode::bad_file, "", "an output of ", to.bytes(),
+                  " bytes is a copy of ", from.bytes(), " bytes");
+    if (to.bytes() > 0)
+      copy_bytes(to.data(), to.device(), from.data(), from.device(),
+                 static_cast<size_t>(to.bytes()));
   }
   void finish() {
     for (size_t i = 0; i < outputs_.size(); ++i)
-      if (state_.outputs[i].from == OutputPlan::From::output) copy(i, outputs_[state_.outputs[i].index]);
+      if (state_.outputs[i].from == OutputPlan::From::output)
+        copy(i, outputs_[state_.outputs[i].index]);
   }
 
   Shape shape_of(int id) const {
@@ -105,7 +116,9 @@ class Walk {
     if (t.alias >= 0) return tensor(root(id)).view_at(0, shape_of(id), t.dtype);
     if (!tensors_[id].defined()) tensors_[id] = empty(shape_of(id), t.dtype, state_.device);
     // A reshaped output has its root's memory under another shape.
-    return tensors_[id].rank() == static_cast<int>(t.shape.size()) ? tensors_[id] : tensors_[id].view_at(0, shape_of(id), t.dtype);
+    return tensors_[id].rank() == static_cast<int>(t.shape.size())
+               ? tensors_[id]
+               : tensors_[id].view_at(0, shape_of(id), t.dtype);
   }
   std::vector<Tensor> take(const std::vector<int>& ids) {
     std::vector<Tensor> list;
@@ -113,8 +126,8 @@ class Walk {
     return list;
   }
 
-  void call(const Instruction& instruction, const KernelData& kernel, const std::vector<Tensor>& in, const std::vector<Tensor>& out,
-            const std::string& name) {
+  void call(const Instruction& instruction, const KernelData& kernel, const std::vector<Tensor>& in,
+            const std::vector<Tensor>& out, const std::string& name) {
     std::vector<hidet_value> args;
     const auto pointer = [&](void* p) {
       hidet_value v{};
@@ -124,8 +137,10 @@ class Walk {
     for (const Tensor& t : in) pointer(t.data());
     for (const Tensor& t : out) pointer(t.data());
     SymbolMap own;
-    for (size_t i = 0; i < kernel.symbols.size(); ++i) own[kernel.symbols[i]] = instruction.symbols[i].eval(symbols_);
-    if (!kernel.workspace.is_const(0)) pointer(context_->workspace.get(state_.device, kernel.workspace.eval(own)));
+    for (size_t i = 0; i < kernel.symbols.size(); ++i)
+      own[kernel.symbols[i]] = instruction.symbols[i].eval(symbols_);
+    if (!kernel.workspace.is_const(0))
+      pointer(context_->workspace.get(state_.device, kernel.workspace.eval(own)));
     for (const std::string& symbol : kernel.symbols) {
       hidet_value v{};
       v.i = own[symbol];
@@ -133,7 +148,9 @@ class Walk {
     }
     args.emplace_back();  // where a result would go
     const ScratchScope scope;
-    context_->check(state_.thunks[instruction.task][candidate_of(instruction)](context_.get(), args.data()), name.c_str());
+    context_->check(
+        state_.thunks[instruction.task][candidate_of(instruction)](context_.get(), args.data()),
+        name.c_str());
   }
   static std::string shapes_of(const std::vector<Tensor>& in, const std::vector<Tensor>& out) {
     std::string text;
@@ -156,7 +173,8 @@ class Walk {
 
 }  // namespace
 
-std::vector<Tensor> run_interpreted(const ModelState& state, const std::vector<Tensor>& inputs, const InstructionHook& hook, Profile* profile) {
+std::vector<Tensor> run_interpreted(const ModelState& state, const std::vector<Tensor>& inputs,
+                                    const InstructionHook& hook, Profile* profile) {
   require_code(state);
   return Walk(state, inputs).run(hook, profile);
 }

@@ -14,7 +14,8 @@ namespace {
 
 SymbolicShape read_dims(const JsonView& v) {
   SymbolicShape shape;
-  for (const JsonView& d : v.list()) shape.push_back(d.is_text() ? DimExpr::parse(d.text()) : DimExpr(d.integer()));
+  for (const JsonView& d : v.list())
+    shape.push_back(d.is_text() ? DimExpr::parse(d.text()) : DimExpr(d.integer()));
   return shape;
 }
 Shape read_shape(const JsonView& v) {
@@ -25,13 +26,16 @@ Shape read_shape(const JsonView& v) {
 }
 std::vector<TensorSignature> read_signatures(const JsonView& v) {
   std::vector<TensorSignature> list;
-  for (const JsonView& s : v.list()) list.push_back({s.at("name").text(), DType::parse(s.at("dtype").text()), read_dims(s.at("shape")), {}});
+  for (const JsonView& s : v.list())
+    list.push_back(
+        {s.at("name").text(), DType::parse(s.at("dtype").text()), read_dims(s.at("shape")), {}});
   return list;
 }
 std::map<int, int> read_share(const JsonView& v) {
   std::map<int, int> map;
   for (const auto& [key, value] : v.members()) {
-    if (key.empty() || key.size() > 6 || key.find_first_not_of("0123456789") != std::string::npos) value.fail("'" + key + "' is not a number");
+    if (key.empty() || key.size() > 6 || key.find_first_not_of("0123456789") != std::string::npos)
+      value.fail("'" + key + "' is not a number");
     map[std::stoi(key)] = value.index();
   }
   return map;
@@ -65,15 +69,22 @@ class Loader {
   }
 
  private:
-  Json json(const std::string& entry) const { return parse_json(a_.get(entry).text(), a_.where(), entry); }
+  Json json(const std::string& entry) const {
+    return parse_json(a_.get(entry).text(), a_.where(), entry);
+  }
 
   void check_format(const JsonView& v) const {
     const std::string format = v.at("format").text();
-    HIDET_REQUIRE(format == "hidet/1", ErrorCode::bad_file, a_.where(), "format '", format, "' is not known; this version reads hidet/1");
+    HIDET_REQUIRE(format == "hidet/1", ErrorCode::bad_file, a_.where(), "format '", format,
+                  "' is not known; this version reads hidet/1");
     for (const std::string& feature : read_texts(v.at("requires")))
-      throw Error(ErrorCode::unsupported, detail::concat("the model needs '", feature, "', which this version does not have"), a_.where());
+      throw Error(
+          ErrorCode::unsupported,
+          detail::concat("the model needs '", feature, "', which this version does not have"),
+          a_.where());
     const int64_t abi = v.at("abi").integer();
-    HIDET_REQUIRE(abi >= 1 && abi <= HIDET_ABI_VERSION, ErrorCode::unsupported, a_.where(), "the model needs version ", abi,
+    HIDET_REQUIRE(abi >= 1 && abi <= HIDET_ABI_VERSION, ErrorCode::unsupported, a_.where(),
+                  "the model needs version ", abi,
                   " of the interface of generated code; this version has ", HIDET_ABI_VERSION);
   }
   void read_meta(const JsonView& v) {
@@ -81,11 +92,13 @@ class Loader {
     m_.inputs = read_signatures(v.at("inputs"));
     m_.outputs = read_signatures(v.at("outputs"));
     for (const JsonView& s : v.at("symbols").list())
-      m_.symbols.push_back({s.at("name").text(), s.has("min") ? s.at("min").integer() : 0, s.has("max") ? s.at("max").integer() : INT64_MAX});
+      m_.symbols.push_back({s.at("name").text(), s.has("min") ? s.at("min").integer() : 0,
+                            s.has("max") ? s.at("max").integer() : INT64_MAX});
     m_.share_map = read_share(v.at("share_map"));
     m_.graph_hash = v.at("graph_hash").text();
     for (const std::string& target : read_texts(v.at("targets"))) {
-      if (!CpuTarget::is_cpu_target(target) && !CudaTarget::is_cuda(target)) v.fail("unknown target '" + target + "'");
+      if (!CpuTarget::is_cpu_target(target) && !CudaTarget::is_cuda(target))
+        v.fail("unknown target '" + target + "'");
       ProgramData p;
       p.target = target;
       const JsonView memory = v.at("memory").at(target.c_str());
@@ -95,7 +108,8 @@ class Loader {
     }
   }
   void read_program(ProgramData& p) const {
-    const std::string folder = "programs/" + p.target + "/", entry = folder + "graph_execution.json";
+    const std::string folder = "programs/" + p.target + "/",
+                      entry = folder + "graph_execution.json";
     const Json j = json(entry);
     const JsonView v(j, a_.where(), entry);
     Execution& e = p.execution;
@@ -105,18 +119,24 @@ class Loader {
     const std::vector<std::string> devices = read_texts(v.at("tensor_device"));
     for (const JsonView& t : v.at("tensors").list()) {
       const size_t i = e.tensors.size();
-      if (i >= devices.size() || (devices[i] != "cpu" && devices[i] != "cuda")) v.fail("tensor_device does not fit tensors");
-      e.tensors.push_back({DType::parse(t.at("dtype").text()), read_dims(t.at("shape")), Device(devices[i]), t.has("alias") ? t.at("alias").index() : -1});
+      if (i >= devices.size() || (devices[i] != "cpu" && devices[i] != "cuda"))
+        v.fail("tensor_device does not fit tensors");
+      e.tensors.push_back({DType::parse(t.at("dtype").text()), read_dims(t.at("shape")),
+                           Device(devices[i]), t.has("alias") ? t.at("alias").index() : -1});
     }
     for (const JsonView& i : v.at("instructions").list())
-      e.instructions.push_back({i.at("kind").text(), i.at("task_idx").index(), i.at("inputs").indices(), i.at("outputs").indices(),
-                                read_dims(i.at("symbols")), i.at("free").indices(), i.at("name").text()});
+      e.instructions.push_back({i.at("kind").text(), i.at("task_idx").index(),
+                                i.at("inputs").indices(), i.at("outputs").indices(),
+                                read_dims(i.at("symbols")), i.at("free").indices(),
+                                i.at("name").text()});
     p.stored = v.at("stored").indices();
     p.cuda_kernels = read_texts(v.at("cuda_kernels"));
     const int64_t kernels = v.at("kernels").integer();
-    for (int64_t i = 0; i < kernels; ++i) p.kernels.push_back(read_kernel(folder + "kernels/" + std::to_string(i) + "/meta.json"));
+    for (int64_t i = 0; i < kernels; ++i)
+      p.kernels.push_back(read_kernel(folder + "kernels/" + std::to_string(i) + "/meta.json"));
     read_functions(p, folder + "graph_module/functions.json");
-    if (a_.has(folder + "dispatch_table.txt")) p.dispatch_table = a_.get(folder + "dispatch_table.txt").text();
+    if (a_.has(folder + "dispatch_table.txt"))
+      p.dispatch_table = a_.get(folder + "dispatch_table.txt").text();
     p.code = a_.get(folder + "code.so");
     for (const char* name : {"kernels.cubin", "kernels.ptx"})
       if (a_.has(folder + name)) p.cuda_image = a_.get(folder + name);
@@ -124,8 +144,13 @@ class Loader {
   KernelData read_kernel(const std::string& entry) const {
     const Json j = json(entry);
     const JsonView v(j, a_.where(), entry);
-    KernelData k{v.at("name").text(), read_texts(v.at("symbols")), read_signatures(v.at("inputs")), read_signatures(v.at("outputs")),
-                 read_share(v.at("share_map")), DimExpr::parse(v.at("workspace").text()), {}};
+    KernelData k{v.at("name").text(),
+                 read_texts(v.at("symbols")),
+                 read_signatures(v.at("inputs")),
+                 read_signatures(v.at("outputs")),
+                 read_share(v.at("share_map")),
+                 DimExpr::parse(v.at("workspace").text()),
+                 {}};
     for (const JsonView& c : v.at("candidates").list()) {
       const std::vector<std::string> functions = read_texts(c.at("functions"));
       if (functions.size() != 1) c.fail("a candidate has one function");
@@ -136,26 +161,36 @@ class Loader {
   void read_functions(ProgramData& p, const std::string& entry) const {
     const Json j = json(entry);
     for (const JsonView& f : JsonView(j, a_.where(), entry).list()) {
-      FunctionInfo info{f.at("name").text(), {}, f.has("returns"), f.has("returns") ? DType::parse(f.at("returns").text()) : DType()};
+      FunctionInfo info{f.at("name").text(),
+                        {},
+                        f.has("returns"),
+                        f.has("returns") ? DType::parse(f.at("returns").text()) : DType()};
       for (const JsonView& q : f.at("params").list())
-        info.params.push_back({q.at("name").text(), DType::parse(q.at("dtype").text()), q.at("pointer").boolean(), q.at("any").boolean(),
-                               q.at("cuda").boolean() ? Device(DeviceKind::cuda) : Device(), {}});
+        info.params.push_back({q.at("name").text(),
+                               DType::parse(q.at("dtype").text()),
+                               q.at("pointer").boolean(),
+                               q.at("any").boolean(),
+                               q.at("cuda").boolean() ? Device(DeviceKind::cuda) : Device(),
+                               {}});
       p.functions.push_back(std::move(info));
     }
   }
 
   /// A weight as a view of the file.
-  Tensor array(const Bytes& npz, const ZipDirectory& directory, const std::string& name, DType dtype, const Shape& shape) const {
+  Tensor array(const Bytes& npz, const ZipDirectory& directory, const std::string& name,
+               DType dtype, const Shape& shape) const {
     const auto it = directory.entries.find(name + ".npy");
     if (it == directory.entries.end()) a_.fail("weights.npz", "lacks the array '" + name + "'");
     const std::string header = npy_header(dtype, shape);
     const uint64_t bytes = static_cast<uint64_t>(dtype.bytes_of(product(shape)));
     if (it->second.size < header.size() || it->second.size - header.size() != bytes ||
         std::memcmp(npz.data() + it->second.offset, header.data(), header.size()) != 0)
-      a_.fail("weights.npz", "array '" + name + "' has another type, shape or size than weights.json says");
+      a_.fail("weights.npz",
+              "array '" + name + "' has another type, shape or size than weights.json says");
     if (bytes == 0) return empty(shape, dtype);
     std::byte* data = const_cast<std::byte*>(npz.data()) + it->second.offset + header.size();
-    if (reinterpret_cast<uintptr_t>(data) % 64 != 0) return Tensor::from_blob(data, shape, dtype).clone();
+    if (reinterpret_cast<uintptr_t>(data) % 64 != 0)
+      return Tensor::from_blob(data, shape, dtype).clone();
     return Tensor::from_blob(data, shape, dtype, {}, [owner = npz.owner()](void*) { (void)owner; });
   }
   void read_weights() {
@@ -164,13 +199,19 @@ class Loader {
     const Bytes npz = a_.get("weights.npz", options_.verify == Verify::full);
     const ZipDirectory directory = read_zip(npz.span(), a_.where() + ": weights.npz");
     for (const JsonView& w : v.at("sources").list()) {
-      SourceWeight s{w.at("name").text(), DType::parse(w.at("dtype").text()), read_shape(w.at("shape"))};
-      if (w.at("data").boolean()) s.data = array(npz, directory, "source_" + std::to_string(m_.sources.size()), s.dtype, s.shape);
+      SourceWeight s{w.at("name").text(), DType::parse(w.at("dtype").text()),
+                     read_shape(w.at("shape"))};
+      if (w.at("data").boolean())
+        s.data =
+            array(npz, directory, "source_" + std::to_string(m_.sources.size()), s.dtype, s.shape);
       m_.sources.push_back(std::move(s));
     }
     for (const JsonView& w : v.at("stored").list()) {
-      StoredWeight s{w.at("key").text(), DType::parse(w.at("dtype").text()), read_shape(w.at("shape")), w.at("source").index()};
-      if (w.at("data").boolean()) s.data = array(npz, directory, "stored_" + std::to_string(m_.stored.size()), s.dtype, s.shape);
+      StoredWeight s{w.at("key").text(), DType::parse(w.at("dtype").text()),
+                     read_shape(w.at("shape")), w.at("source").index()};
+      if (w.at("data").boolean())
+        s.data =
+            array(npz, directory, "stored_" + std::to_string(m_.stored.size()), s.dtype, s.shape);
       m_.stored.push_back(std::move(s));
     }
   }
@@ -181,11 +222,13 @@ class Loader {
 };
 
 CompiledModel load(const Archive& archive, const LoadOptions& options) {
-  HIDET_REQUIRE(options.trust != Trust::none, ErrorCode::usage, archive.where(),
-                "trust is none, so native code is not loaded; use trust hash, or read_model to look inside");
+  HIDET_REQUIRE(
+      options.trust != Trust::none, ErrorCode::usage, archive.where(),
+      "trust is none, so native code is not loaded; use trust hash, or read_model to look inside");
   ModelData data = read_model_data(archive, options);
   const Choice choice = choose_program(data, options);
-  HIDET_REQUIRE(choice.program >= 0, ErrorCode::device, archive.where(), "cannot run here: ", choice.verdict.reason);
+  HIDET_REQUIRE(choice.program >= 0, ErrorCode::device, archive.where(),
+                "cannot run here: ", choice.verdict.reason);
   return CompiledModel::from_data(std::move(data), options);
 }
 
@@ -203,7 +246,9 @@ ModelData read_model_data(const Archive& archive, const LoadOptions& options) {
 
 }  // namespace runtime
 
-CompiledModel load_model(const std::string& path, const LoadOptions& options) { return runtime::load(runtime::Archive::open(path), options); }
+CompiledModel load_model(const std::string& path, const LoadOptions& options) {
+  return runtime::load(runtime::Archive::open(path), options);
+}
 
 CompiledModel load_model(std::span<const std::byte> bytes, const LoadOptions& options) {
   return runtime::load(runtime::Archive::of(Bytes(nullptr, bytes), "model in memory"), options);

@@ -13,7 +13,8 @@ std::string Profile::text() const {
   std::string out = "      ms      %  operator\n";
   char line[64];
   for (const OperatorTime& t : operators) {
-    std::snprintf(line, sizeof line, "%8.4f  %5.1f  ", t.milliseconds, total_ms > 0 ? 100 * t.milliseconds / total_ms : 0.0);
+    std::snprintf(line, sizeof line, "%8.4f  %5.1f  ", t.milliseconds,
+                  total_ms > 0 ? 100 * t.milliseconds / total_ms : 0.0);
     out += line + t.name + " (" + t.kernel + ", " + t.candidate + ") " + t.shapes + "\n";
   }
   std::snprintf(line, sizeof line, "%8.4f  total\n", total_ms);
@@ -23,8 +24,14 @@ std::string Profile::text() const {
 void Profile::save_trace(const std::string& path) const {
   runtime::Json events = runtime::Json::array();
   for (const OperatorTime& t : operators)
-    events.push_back({{"name", t.name}, {"ph", "X"}, {"pid", 0}, {"tid", 0}, {"ts", t.start_ms * 1000}, {"dur", t.milliseconds * 1000},
-                      {"args", {{"kernel", t.kernel}, {"shapes", t.shapes}, {"candidate", t.candidate}}}});
+    events.push_back(
+        {{"name", t.name},
+         {"ph", "X"},
+         {"pid", 0},
+         {"tid", 0},
+         {"ts", t.start_ms * 1000},
+         {"dur", t.milliseconds * 1000},
+         {"args", {{"kernel", t.kernel}, {"shapes", t.shapes}, {"candidate", t.candidate}}}});
   std::ofstream file(path, std::ios::binary);
   file << runtime::Json{{"traceEvents", events}}.dump() << '\n';
   file.close();

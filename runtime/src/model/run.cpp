@@ -11,19 +11,23 @@ namespace {
 
 constexpr size_t kMaxSymbols = 64;
 
-[[noreturn]] void refuse_input(const InputCheck& check, const Tensor& t, const std::string& more = "") {
-  throw Error(ErrorCode::usage, detail::concat("input '", check.signature.name, "': expected ", check.signature.dtype.name(),
-                                               shape_text(check.signature.shape), " ", check.signature.device.name(), ", got ",
-                                               t.defined() ? t.describe() : std::string("an empty tensor"), more));
+[[noreturn]] void refuse_input(const InputCheck& check, const Tensor& t,
+                               const std::string& more = "") {
+  throw Error(
+      ErrorCode::usage,
+      detail::concat("input '", check.signature.name, "': expected ", check.signature.dtype.name(),
+                     shape_text(check.signature.shape), " ", check.signature.device.name(),
+                     ", got ", t.defined() ? t.describe() : std::string("an empty tensor"), more));
 }
 
 std::string symbol_text(const ModelState& state, int symbol, int64_t value) {
   return detail::concat(" (", state.symbol_names[symbol], " is ", value, ")");
 }
 
-void check_input(const ModelState& state, const InputCheck& check, const Tensor& t, int64_t* symbols) {
-  if (!t.defined() || t.is_symbolic() || t.dtype() != check.signature.dtype || t.device() != check.signature.device ||
-      t.rank() != static_cast<int>(check.dims.size()))
+void check_input(const ModelState& state, const InputCheck& check, const Tensor& t,
+                 int64_t* symbols) {
+  if (!t.defined() || t.is_symbolic() || t.dtype() != check.signature.dtype ||
+      t.device() != check.signature.device || t.rank() != static_cast<int>(check.dims.size()))
     refuse_input(check, t);
   const Shape& shape = t.shape();
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -34,28 +38,37 @@ void check_input(const ModelState& state, const InputCheck& check, const Tensor&
       const SymbolRange& range = state.data.symbols[c.symbol];
       symbols[c.symbol] = shape[d];
       if (shape[d] < range.min || shape[d] > range.max)
-        refuse_input(check, t, detail::concat(" (", range.name, " must be from ", range.min, " to ", range.max, ")"));
+        refuse_input(
+            check, t,
+            detail::concat(" (", range.name, " must be from ", range.min, " to ", range.max, ")"));
     } else if (c.kind == DimCheck::Kind::same) {
-      if (shape[d] != symbols[c.symbol]) refuse_input(check, t, symbol_text(state, c.symbol, symbols[c.symbol]));
+      if (shape[d] != symbols[c.symbol])
+        refuse_input(check, t, symbol_text(state, c.symbol, symbols[c.symbol]));
     }
   }
 }
 
-Tensor make_output(const OutputPlan& plan, const std::vector<Tensor>& inputs, const int64_t* symbols) {
-  if (plan.from == OutputPlan::From::shared) return inputs[plan.index].view_at(0, output_shape(plan, symbols), plan.signature.dtype);
+Tensor make_output(const OutputPlan& plan, const std::vector<Tensor>& inputs,
+                   const int64_t* symbols) {
+  if (plan.from == OutputPlan::From::shared)
+    return inputs[plan.index].view_at(0, output_shape(plan, symbols), plan.signature.dtype);
   return empty(output_shape(plan, symbols), plan.signature.dtype, plan.signature.device);
 }
 
 void copy_into(const Tensor& to, const Tensor& from) {
-  HIDET_REQUIRE(to.bytes() == from.bytes(), ErrorCode::bad_file, "", "an output of ", to.bytes(), " bytes is a copy of ", from.bytes(), " bytes");
-  if (to.bytes() > 0) copy_bytes(to.data(), to.device(), from.data(), from.device(), static_cast<size_t>(to.bytes()));
+  HIDET_REQUIRE(to.bytes() == from.bytes(), ErrorCode::bad_file, "", "an output of ", to.bytes(),
+                " bytes is a copy of ", from.bytes(), " bytes");
+  if (to.bytes() > 0)
+    copy_bytes(to.data(), to.device(), from.data(), from.device(), static_cast<size_t>(to.bytes()));
 }
 
 /// An assertion that failed in a kernel of an earlier run is told now, when it has not been before.
 void check_earlier_kernels(const ModelState& state) {
   if (!state.code->cuda_loaded()) return;
   if (const int32_t id = state.code->cuda().take_error())
-    throw Error(ErrorCode::device, detail::concat("an assertion (number ", id, ") failed in a GPU kernel of an earlier run of '", state.data.name, "'"));
+    throw Error(ErrorCode::device, detail::concat("an assertion (number ", id,
+                                                  ") failed in a GPU kernel of an earlier run of '",
+                                                  state.data.name, "'"));
 }
 
 }  // namespace
@@ -67,33 +80,39 @@ Shape output_shape(const OutputPlan& plan, const int64_t* symbols) {
 }
 
 void require_code(const ModelState& state) {
-  HIDET_REQUIRE(state.code, ErrorCode::device, "", "model '", state.data.name, "' cannot run here: ", state.why_not);
+  HIDET_REQUIRE(state.code, ErrorCode::device, "", "model '", state.data.name,
+                "' cannot run here: ", state.why_not);
 }
 
 void solve_inputs(const ModelState& state, const std::vector<Tensor>& inputs, int64_t* symbols) {
-  HIDET_REQUIRE(inputs.size() == state.inputs.size(), ErrorCode::usage, "", "model '", state.data.name, "' takes ", state.inputs.size(),
-                " inputs, got ", inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) check_input(state, state.inputs[i], inputs[i], symbols);
+  HIDET_REQUIRE(inputs.size() == state.inputs.size(), ErrorCode::usage, "", "model '",
+                state.data.name, "' takes ", state.inputs.size(), " inputs, got ", inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    check_input(state, state.inputs[i], inputs[i], symbols);
   for (size_t i = 0; i < inputs.size(); ++i)
     for (size_t d = 0; d < state.inputs[i].dims.size(); ++d) {
       const DimCheck& c = state.inputs[i].dims[d];
       if (c.kind != DimCheck::Kind::formula) continue;
       const int64_t expected = c.program.run(symbols);
       if (inputs[i].shape()[d] != expected)
-        refuse_input(state.inputs[i], inputs[i], detail::concat(" (axis ", d, " must be ", expected, ")"));
+        refuse_input(state.inputs[i], inputs[i],
+                     detail::concat(" (axis ", d, " must be ", expected, ")"));
     }
 }
 
 void check_limits(const ModelState& state, const int64_t* symbols) {
-  const int64_t cpu = state.limit_cpu.load(std::memory_order_relaxed), cuda = state.limit_cuda.load(std::memory_order_relaxed);
+  const int64_t cpu = state.limit_cpu.load(std::memory_order_relaxed),
+                cuda = state.limit_cuda.load(std::memory_order_relaxed);
   if (cpu == 0 && cuda == 0) return;
   SymbolMap dims;
   for (size_t i = 0; i < state.symbol_names.size(); ++i) dims[state.symbol_names[i]] = symbols[i];
   const MemoryNeed need = memory_need(state, dims);
-  HIDET_REQUIRE(cpu == 0 || need.cpu.total() <= cpu, ErrorCode::memory, "", "a run of '", state.data.name, "' needs ", need.cpu.total(),
+  HIDET_REQUIRE(cpu == 0 || need.cpu.total() <= cpu, ErrorCode::memory, "", "a run of '",
+                state.data.name, "' needs ", need.cpu.total(),
                 " bytes of CPU memory, over the limit of ", cpu);
-  HIDET_REQUIRE(cuda == 0 || need.cuda.total() <= cuda, ErrorCode::memory, "", "a run of '", state.data.name, "' needs ",
-                need.cuda.total(), " bytes of GPU memory, over the limit of ", cuda);
+  HIDET_REQUIRE(cuda == 0 || need.cuda.total() <= cuda, ErrorCode::memory, "", "a run of '",
+                state.data.name, "' needs ", need.cuda.total(),
+                " bytes of GPU memory, over the limit of ", cuda);
 }
 
 std::shared_ptr<const Weights> ready_weights(const ModelState& state) {
@@ -103,7 +122,8 @@ std::shared_ptr<const Weights> ready_weights(const ModelState& state) {
   return weights;
 }
 
-std::vector<Tensor> run_code(const ModelState& state, const std::vector<Tensor>& inputs, CUstream_st* stream) {
+std::vector<Tensor> run_code(const ModelState& state, const std::vector<Tensor>& inputs,
+                             CUstream_st* stream) {
   require_code(state);
   int64_t few[kMaxSymbols];
   std::vector<int64_t> many;
@@ -136,16 +156,20 @@ std::vector<Tensor> run_code(const ModelState& state, const std::vector<Tensor>&
     if (plan.from == From::weight) copy_into(outputs[i], weights->placed[plan.index]);
   }
   const int64_t bytes = state.workspace_bytes(symbols, 0);
-  HIDET_REQUIRE(bytes >= 0, ErrorCode::memory, "", "the workspace of '", state.data.name, "' does not fit in 63 bits at these sizes");
+  HIDET_REQUIRE(bytes >= 0, ErrorCode::memory, "", "the workspace of '", state.data.name,
+                "' does not fit in 63 bits at these sizes");
   context->stream = stream;
   // On a stream of the user's the memory goes back in that stream's order, not to the next run.
   Tensor own = stream ? empty({bytes}, u8, state.device) : Tensor();
   void* workspace = stream ? own.data() : context->workspace.get(state.device, bytes);
   const ScratchScope scope;
-  const int32_t status = state.launch(context.get(), symbols, pointers.data(), pointers.data() + inputs.size(), weights->pointers.data(), workspace);
+  const int32_t status =
+      state.launch(context.get(), symbols, pointers.data(), pointers.data() + inputs.size(),
+                   weights->pointers.data(), workspace);
   context->check(status, state.data.name.c_str());
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (state.outputs[i].from == From::output) copy_into(outputs[i], outputs[state.outputs[i].index]);
+    if (state.outputs[i].from == From::output)
+      copy_into(outputs[i], outputs[state.outputs[i].index]);
   return outputs;
 }
 

@@ -19,7 +19,9 @@ Json shape_json(const SymbolicShape& shape) {
     else list.push_back(d.text());
   return list;
 }
-Json signature_json(const TensorSignature& s) { return {{"name", s.name}, {"dtype", s.dtype.name()}, {"shape", shape_json(s.shape)}}; }
+Json signature_json(const TensorSignature& s) {
+  return {{"name", s.name}, {"dtype", s.dtype.name()}, {"shape", shape_json(s.shape)}};
+}
 Json signatures_json(const std::vector<TensorSignature>& list) {
   Json out = Json::array();
   for (const TensorSignature& s : list) out.push_back(signature_json(s));
@@ -44,9 +46,18 @@ Json meta_json(const ModelData& m) {
     targets.push_back(p.target);
     memory[p.target] = {{"cpu", p.workspace_cpu.text()}, {"cuda", p.workspace_cuda.text()}};
   }
-  return {{"format", "hidet/1"}, {"hidet_version", "0.1.0"}, {"name", m.name}, {"inputs", signatures_json(m.inputs)},
-          {"outputs", signatures_json(m.outputs)}, {"symbols", symbols}, {"share_map", share_json(m.share_map)},
-          {"graph_hash", m.graph_hash}, {"targets", targets}, {"requires", m.required_features}, {"abi", HIDET_ABI_VERSION}, {"memory", memory}};
+  return {{"format", "hidet/1"},
+          {"hidet_version", "0.1.0"},
+          {"name", m.name},
+          {"inputs", signatures_json(m.inputs)},
+          {"outputs", signatures_json(m.outputs)},
+          {"symbols", symbols},
+          {"share_map", share_json(m.share_map)},
+          {"graph_hash", m.graph_hash},
+          {"targets", targets},
+          {"requires", m.required_features},
+          {"abi", HIDET_ABI_VERSION},
+          {"memory", memory}};
 }
 
 Json execution_json(const ProgramData& p) {
@@ -59,19 +70,38 @@ Json execution_json(const ProgramData& p) {
     devices.push_back(t.device.is_cpu() ? "cpu" : "cuda");
   }
   for (const Instruction& i : e.instructions)
-    instructions.push_back({{"kind", i.kind}, {"task_idx", i.task}, {"inputs", i.inputs}, {"outputs", i.outputs},
-                            {"symbols", dims_json(i.symbols)}, {"free", i.free}, {"name", i.name}});
-  return {{"weights_index", e.weights_index}, {"inputs_index", e.inputs_index}, {"outputs_index", e.outputs_index}, {"instructions", instructions},
-          {"tensors", tensors}, {"tensor_device", devices}, {"subprograms", Json::array()}, {"binds", Json::array()}, {"stored", p.stored},
-          {"kernels", p.kernels.size()}, {"cuda_kernels", p.cuda_kernels}};
+    instructions.push_back({{"kind", i.kind},
+                            {"task_idx", i.task},
+                            {"inputs", i.inputs},
+                            {"outputs", i.outputs},
+                            {"symbols", dims_json(i.symbols)},
+                            {"free", i.free},
+                            {"name", i.name}});
+  return {{"weights_index", e.weights_index},
+          {"inputs_index", e.inputs_index},
+          {"outputs_index", e.outputs_index},
+          {"instructions", instructions},
+          {"tensors", tensors},
+          {"tensor_device", devices},
+          {"subprograms", Json::array()},
+          {"binds", Json::array()},
+          {"stored", p.stored},
+          {"kernels", p.kernels.size()},
+          {"cuda_kernels", p.cuda_kernels}};
 }
 
 Json kernel_json(const KernelData& k) {
   Json candidates = Json::array();
   for (const KernelCandidate& c : k.candidates)
-    candidates.push_back({{"name", c.name}, {"parameters", c.parameters}, {"functions", {c.function}}});
-  return {{"name", k.name}, {"symbols", k.symbols}, {"inputs", signatures_json(k.inputs)}, {"outputs", signatures_json(k.outputs)},
-          {"share_map", share_json(k.share_map)}, {"workspace", k.workspace.text()}, {"candidates", candidates}};
+    candidates.push_back(
+        {{"name", c.name}, {"parameters", c.parameters}, {"functions", {c.function}}});
+  return {{"name", k.name},
+          {"symbols", k.symbols},
+          {"inputs", signatures_json(k.inputs)},
+          {"outputs", signatures_json(k.outputs)},
+          {"share_map", share_json(k.share_map)},
+          {"workspace", k.workspace.text()},
+          {"candidates", candidates}};
 }
 
 Json functions_json(const std::vector<FunctionInfo>& functions) {
@@ -79,7 +109,11 @@ Json functions_json(const std::vector<FunctionInfo>& functions) {
   for (const FunctionInfo& f : functions) {
     Json params = Json::array();
     for (const ParamInfo& p : f.params)
-      params.push_back({{"name", p.name}, {"dtype", p.dtype.name()}, {"pointer", p.is_pointer}, {"any", p.any_pointer}, {"cuda", p.device.is_cuda()}});
+      params.push_back({{"name", p.name},
+                        {"dtype", p.dtype.name()},
+                        {"pointer", p.is_pointer},
+                        {"any", p.any_pointer},
+                        {"cuda", p.device.is_cuda()}});
     Json j = {{"name", f.name}, {"params", params}};
     if (f.returns) j["returns"] = f.return_dtype.name();
     list.push_back(std::move(j));
@@ -90,7 +124,8 @@ Json functions_json(const std::vector<FunctionInfo>& functions) {
 /// All entries of one file; owns what is not the model's.
 class Builder {
  public:
-  Builder(const ModelState& state, const SaveOptions& options) : state_(state), m_(state.data), options_(options) {
+  Builder(const ModelState& state, const SaveOptions& options)
+      : state_(state), m_(state.data), options_(options) {
     if (!options.save_weights) options_.weights = SaveWeights::none;
     add_json("meta.json", meta_json(m_));
     if (!m_.graph_string.empty()) add_text("graph_string.txt", m_.graph_string);
@@ -120,10 +155,14 @@ class Builder {
     const std::string folder = "programs/" + p.target + "/";
     add_json(folder + "graph_execution.json", execution_json(p));
     add_json(folder + "graph_module/functions.json", functions_json(p.functions));
-    for (size_t i = 0; i < p.kernels.size(); ++i) add_json(folder + "kernels/" + std::to_string(i) + "/meta.json", kernel_json(p.kernels[i]));
-    if (options_.save_dispatch_table && !p.dispatch_table.empty()) add_text(folder + "dispatch_table.txt", p.dispatch_table);
+    for (size_t i = 0; i < p.kernels.size(); ++i)
+      add_json(folder + "kernels/" + std::to_string(i) + "/meta.json", kernel_json(p.kernels[i]));
+    if (options_.save_dispatch_table && !p.dispatch_table.empty())
+      add_text(folder + "dispatch_table.txt", p.dispatch_table);
     add(folder + "code.so", {zip_part(p.code.span())});
-    if (!p.cuda_image.empty()) add(folder + (CudaTarget::parse(p.target).is_ptx ? "kernels.ptx" : "kernels.cubin"), {zip_part(p.cuda_image.span())});
+    if (!p.cuda_image.empty())
+      add(folder + (CudaTarget::parse(p.target).is_ptx ? "kernels.ptx" : "kernels.cubin"),
+          {zip_part(p.cuda_image.span())});
   }
 
   /// An array of weights.npz; true when there are contents.
@@ -132,7 +171,8 @@ class Builder {
     tensors_.push_back(t.cpu());
     texts_.push_back(npy_header(dtype, shape));
     const auto* data = static_cast<const std::byte*>(tensors_.back().data());
-    arrays_.add(name + ".npy", {zip_part(std::string_view(texts_.back())), zip_part({data, static_cast<size_t>(tensors_.back().bytes())})});
+    arrays_.add(name + ".npy", {zip_part(std::string_view(texts_.back())),
+                                zip_part({data, static_cast<size_t>(tensors_.back().bytes())})});
     return true;
   }
   void add_weights() {
@@ -147,15 +187,24 @@ class Builder {
     for (size_t i = 0; i < m_.sources.size(); ++i) {
       const SourceWeight& w = m_.sources[i];
       HIDET_REQUIRE(!used[i] || now->sources[i].defined(), ErrorCode::usage, "", "weight '", w.name,
-                    "' cannot be saved: this model does not have it; save_weights = false leaves the weights out");
-      const bool data = used[i] && add_array("source_" + std::to_string(i), now->sources[i], w.dtype, w.shape);
-      sources.push_back({{"name", w.name}, {"dtype", w.dtype.name()}, {"shape", w.shape}, {"data", data}});
+                    "' cannot be saved: this model does not have it; save_weights = false leaves "
+                    "the weights out");
+      const bool data =
+          used[i] && add_array("source_" + std::to_string(i), now->sources[i], w.dtype, w.shape);
+      sources.push_back(
+          {{"name", w.name}, {"dtype", w.dtype.name()}, {"shape", w.shape}, {"data", data}});
     }
-    const std::vector<Tensor> results = with_results ? all_stored(state_) : std::vector<Tensor>(m_.stored.size());
+    const std::vector<Tensor> results =
+        with_results ? all_stored(state_) : std::vector<Tensor>(m_.stored.size());
     for (size_t i = 0; i < m_.stored.size(); ++i) {
       const StoredWeight& w = m_.stored[i];
-      const bool data = w.source < 0 && add_array("stored_" + std::to_string(i), results[i], w.dtype, w.shape);
-      stored.push_back({{"key", w.key}, {"dtype", w.dtype.name()}, {"shape", w.shape}, {"source", w.source}, {"data", data}});
+      const bool data =
+          w.source < 0 && add_array("stored_" + std::to_string(i), results[i], w.dtype, w.shape);
+      stored.push_back({{"key", w.key},
+                        {"dtype", w.dtype.name()},
+                        {"shape", w.shape},
+                        {"source", w.source},
+                        {"data", data}});
     }
     add_json("weights.json", {{"sources", sources}, {"stored", stored}});
     arrays_.finish();
@@ -175,7 +224,8 @@ class Builder {
 
 void save_model(const ModelState& state, const std::string& path, const SaveOptions& options) {
   const Builder builder(state, options);
-  write_atomically(path, builder.layout().parts(), [](const std::string& file) { Archive::open(file).use_manifest(); });
+  write_atomically(path, builder.layout().parts(),
+                   [](const std::string& file) { Archive::open(file).use_manifest(); });
 }
 
 std::vector<uint8_t> serialize_model(const ModelState& state, const SaveOptions& options) {

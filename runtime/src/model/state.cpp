@@ -26,14 +26,16 @@ int root_of(const Execution& e, int id) {
   return id;
 }
 
-InputCheck input_check(const TensorSignature& signature, const std::vector<std::string>& symbols, std::vector<bool>& bound) {
+InputCheck input_check(const TensorSignature& signature, const std::vector<std::string>& symbols,
+                       std::vector<bool>& bound) {
   InputCheck check{signature, {}};
   for (const DimExpr& d : signature.shape) {
     DimCheck c{DimCheck::Kind::constant};
     if (d.is_const()) {
       c.value = d.value();
     } else if (d.is_symbol()) {
-      c.symbol = static_cast<int>(std::find(symbols.begin(), symbols.end(), d.name()) - symbols.begin());
+      c.symbol =
+          static_cast<int>(std::find(symbols.begin(), symbols.end(), d.name()) - symbols.begin());
       c.kind = bound[c.symbol] ? DimCheck::Kind::same : DimCheck::Kind::bind;
       bound[c.symbol] = true;
     } else {
@@ -50,14 +52,16 @@ OutputPlan output_plan(const ModelData& data, const Execution& e, size_t i) {
   using From = OutputPlan::From;
   OutputPlan plan;
   const int root = root_of(e, e.outputs_index[i]);
-  if (const auto shared = data.share_map.find(static_cast<int>(i)); shared != data.share_map.end()) {
+  if (const auto shared = data.share_map.find(static_cast<int>(i));
+      shared != data.share_map.end()) {
     plan.from = From::shared;
     plan.index = shared->second;
     return plan;
   }
   const auto find = [&](const std::vector<int>& ids, size_t count, From from) {
     for (size_t k = 0; k < count && plan.from == From::code; ++k)
-      if (ids[k] >= 0 && root_of(e, ids[k]) == root) plan.from = from, plan.index = static_cast<int>(k);
+      if (ids[k] >= 0 && root_of(e, ids[k]) == root)
+        plan.from = from, plan.index = static_cast<int>(k);
   };
   find(e.inputs_index, e.inputs_index.size(), From::input);
   find(e.weights_index, e.weights_index.size(), From::weight);
@@ -67,7 +71,10 @@ OutputPlan output_plan(const ModelData& data, const Execution& e, size_t i) {
 
 }  // namespace
 
-ModelState::ModelState(ModelData model, const Choice& choice) : data(std::move(model)), chosen(std::max(choice.program, 0)), why_not(choice.program < 0 ? choice.verdict.reason : "") {
+ModelState::ModelState(ModelData model, const Choice& choice)
+    : data(std::move(model)),
+      chosen(std::max(choice.program, 0)),
+      why_not(choice.program < 0 ? choice.verdict.reason : "") {
   const ProgramData& p = program();
   device = CpuTarget::is_cpu_target(p.target) ? Device() : choice.device;
   if (choice.program >= 0) {
@@ -97,7 +104,8 @@ ModelState::ModelState(ModelData model, const Choice& choice) : data(std::move(m
   if (!code) return;
   for (const KernelData& k : p.kernels) {
     auto& list = thunks.emplace_back();
-    for (const KernelCandidate& c : k.candidates) list.push_back(reinterpret_cast<Thunk>(code->object.need("hidet_call_" + c.function)));
+    for (const KernelCandidate& c : k.candidates)
+      list.push_back(reinterpret_cast<Thunk>(code->object.need("hidet_call_" + c.function)));
   }
 }
 

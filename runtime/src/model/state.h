@@ -16,17 +16,17 @@ namespace hidet::runtime {
 
 /// The weights of one model at one time; runs hold on to it.
 struct Weights {
-  std::vector<Tensor> sources;   // of the user; empty tensors where a file has none
-  std::vector<Tensor> placed;    // in the order of ProgramData::stored, on the program's device
-  std::vector<void*> pointers;   // their addresses
-  bool ready = false;            // false: set_weights must come first
+  std::vector<Tensor> sources;  // of the user; empty tensors where a file has none
+  std::vector<Tensor> placed;   // in the order of ProgramData::stored, on the program's device
+  std::vector<void*> pointers;  // their addresses
+  bool ready = false;           // false: set_weights must come first
 };
 
 /// How one dim of an input is checked.
 struct DimCheck {
   enum class Kind : uint8_t { constant, bind, same, formula } kind;
-  int symbol = -1;       // bind, same
-  int64_t value = 0;     // constant
+  int symbol = -1;          // bind, same
+  int64_t value = 0;        // constant
   DimProgram program = {};  // formula: when all symbols are known
 };
 struct InputCheck {
@@ -37,12 +37,13 @@ struct InputCheck {
 /// Where an output comes from.
 struct OutputPlan {
   enum class From : uint8_t { code, input, weight, output, shared } from = From::code;
-  int index = 0;                 // of the input, weight or output
+  int index = 0;  // of the input, weight or output
   TensorSignature signature;
   std::vector<DimProgram> dims;
 };
 
-using GraphLaunch = int32_t (*)(hidet_ctx*, const int64_t*, void* const*, void* const*, void* const*, void*);
+using GraphLaunch = int32_t (*)(hidet_ctx*, const int64_t*, void* const*, void* const*,
+                                void* const*, void*);
 using GraphInit = int32_t (*)(hidet_ctx*, void* const*, void* const*, void*);
 using GraphWorkspace = int64_t (*)(const int64_t*, int32_t);
 
@@ -74,7 +75,7 @@ struct ModelState {
   std::vector<TensorSignature> input_signatures, output_signatures;
   std::vector<OutputPlan> outputs;
   DispatchTable dispatch;
-  std::vector<std::vector<Thunk>> thunks;   // by kernel and candidate
+  std::vector<std::vector<Thunk>> thunks;  // by kernel and candidate
   std::atomic<std::shared_ptr<const Weights>> weights;
   std::atomic<int64_t> limit_cpu{0}, limit_cuda{0};
 };
@@ -91,13 +92,15 @@ MemoryNeed memory_need(const ModelState& state, const SymbolMap& dims);
 /// Weights that runs may use; throws Error(usage) that says set_weights.
 std::shared_ptr<const Weights> ready_weights(const ModelState& state);
 /// Runs init where it is needed and places the results; `sources` may hold empty tensors.
-std::shared_ptr<const Weights> make_weights(const ModelState& state, std::vector<Tensor> sources, bool use_stored_data);
+std::shared_ptr<const Weights> make_weights(const ModelState& state, std::vector<Tensor> sources,
+                                            bool use_stored_data);
 /// Contents of every stored weight of the model, on the CPU, as far as programs that run here make them.
 std::vector<Tensor> all_stored(const ModelState& state);
 
-std::vector<Tensor> run_code(const ModelState& state, const std::vector<Tensor>& inputs, CUstream_st* stream);
-std::vector<Tensor> run_interpreted(const ModelState& state, const std::vector<Tensor>& inputs, const InstructionHook& hook,
-                                    Profile* profile);
+std::vector<Tensor> run_code(const ModelState& state, const std::vector<Tensor>& inputs,
+                             CUstream_st* stream);
+std::vector<Tensor> run_interpreted(const ModelState& state, const std::vector<Tensor>& inputs,
+                                    const InstructionHook& hook, Profile* profile);
 
 }  // namespace hidet::runtime
 

@@ -10,7 +10,8 @@ namespace hidet::runtime {
 namespace {
 
 /// Runs the init program of `p` on the CPU; fills `results` (by stored weight of the model) where source is -1.
-void run_init(const ModelData& data, const ProgramData& p, const LoadedCode& code, const std::vector<Tensor>& sources, std::vector<Tensor>& results) {
+void run_init(const ModelData& data, const ProgramData& p, const LoadedCode& code,
+              const std::vector<Tensor>& sources, std::vector<Tensor>& results) {
   const auto init = reinterpret_cast<GraphInit>(code.object.need("hidet_graph_init"));
   const auto bytes = reinterpret_cast<GraphWorkspace>(code.object.need("hidet_graph_workspace"));
   std::vector<Tensor> on_cpu;
@@ -24,7 +25,8 @@ void run_init(const ModelData& data, const ProgramData& p, const LoadedCode& cod
     if (w.source < 0) results[index] = empty(w.shape, w.dtype);
     out.push_back(w.source < 0 ? results[index].data() : nullptr);
   }
-  const std::vector<int64_t> symbols(data.symbols.size(), 1);  // init has none; its formula takes the list
+  const std::vector<int64_t> symbols(data.symbols.size(),
+                                     1);  // init has none; its formula takes the list
   const ContextPool::Use context(code.pool);
   const Tensor workspace = empty({bytes(symbols.data(), 1)}, u8);
   const ScratchScope scope;
@@ -45,7 +47,8 @@ bool sources_complete(const ModelData& data, const std::vector<Tensor>& sources)
 
 }  // namespace
 
-std::shared_ptr<const Weights> make_weights(const ModelState& state, std::vector<Tensor> sources, bool use_stored_data) {
+std::shared_ptr<const Weights> make_weights(const ModelState& state, std::vector<Tensor> sources,
+                                            bool use_stored_data) {
   const ModelData& data = state.data;
   const ProgramData& p = state.program();
   std::vector<Tensor> results(data.stored.size());
@@ -70,7 +73,8 @@ std::shared_ptr<const Weights> make_weights(const ModelState& state, std::vector
 
 std::vector<Tensor> all_stored(const ModelState& state) {
   const ModelData& data = state.data;
-  const std::shared_ptr<const Weights> weights = state.code ? ready_weights(state) : state.weights.load();
+  const std::shared_ptr<const Weights> weights =
+      state.code ? ready_weights(state) : state.weights.load();
   std::vector<Tensor> results(data.stored.size());
   for (size_t i = 0; !state.code && i < results.size(); ++i) results[i] = data.stored[i].data;
   for (size_t i = 0; state.code && i < state.program().stored.size(); ++i) {
@@ -84,9 +88,11 @@ std::vector<Tensor> all_stored(const ModelState& state) {
     m.name = data.name;
     m.code = p.code;
     m.target = CpuTarget::is_cpu_target(p.target) ? p.target : "x86-64";
-    HIDET_REQUIRE(sources_complete(data, weights->sources), ErrorCode::usage, "", "the weights that program ", p.target,
+    HIDET_REQUIRE(sources_complete(data, weights->sources), ErrorCode::usage, "",
+                  "the weights that program ", p.target,
                   " uses cannot be made: this model has no source weights");
-    HIDET_REQUIRE(CpuTarget::parse(m.target).runs_on(effective_cpu_target()), ErrorCode::device, "", "the weights that program ", p.target,
+    HIDET_REQUIRE(CpuTarget::parse(m.target).runs_on(effective_cpu_target()), ErrorCode::device, "",
+                  "the weights that program ", p.target,
                   " uses cannot be made on this CPU: save with weights \"source\"");
     run_init(data, p, LoadedCode(std::move(m)), weights->sources, results);
   }
@@ -100,7 +106,9 @@ MemoryNeed memory_need(const ModelState& state, const SymbolMap& dims) {
   const ProgramData& p = state.program();
   need.cpu.workspace = p.workspace_cpu.eval(dims);
   if (cuda) need.cuda.workspace = p.workspace_cuda.eval(dims);
-  for (const int index : p.stored) main.weights += state.data.stored[index].dtype.bytes_of(product(state.data.stored[index].shape));
+  for (const int index : p.stored)
+    main.weights +=
+        state.data.stored[index].dtype.bytes_of(product(state.data.stored[index].shape));
   const auto bytes = [&](const TensorSignature& s) {
     int64_t count = 1;
     for (const DimExpr& d : s.shape) count *= d.eval(dims);
@@ -108,7 +116,8 @@ MemoryNeed memory_need(const ModelState& state, const SymbolMap& dims) {
   };
   for (const TensorSignature& s : state.input_signatures) main.inputs += bytes(s);
   for (size_t i = 0; i < state.outputs.size(); ++i)
-    if (state.outputs[i].from != OutputPlan::From::shared) main.outputs += bytes(state.output_signatures[i]);
+    if (state.outputs[i].from != OutputPlan::From::shared)
+      main.outputs += bytes(state.output_signatures[i]);
   return need;
 }
 

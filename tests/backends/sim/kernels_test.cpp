@@ -45,8 +45,10 @@ ScriptModule matmul(int m_size, int n_size, int k_size) {
     auto col = let("col", blockIdx.x * block);
     for (auto [i, j] : grid(4, 4)) acc(i, j) = 0.0f;
     for (auto k0 : range((k_size + k_tile - 1) / k_tile)) {
-      for (auto [i, k] : repeat(4, 1).spatial(8, 8).on(threadIdx.x)) smem_a(i, k) = a.read({row + i, k0 * k_tile + k});
-      for (auto [k, j] : repeat(1, 4).spatial(8, 8).on(threadIdx.x)) smem_b(k, j) = b.read({k0 * k_tile + k, col + j});
+      for (auto [i, k] : repeat(4, 1).spatial(8, 8).on(threadIdx.x))
+        smem_a(i, k) = a.read({row + i, k0 * k_tile + k});
+      for (auto [k, j] : repeat(1, 4).spatial(8, 8).on(threadIdx.x))
+        smem_b(k, j) = b.read({k0 * k_tile + k, col + j});
       syncthreads();
       for (auto [ti, tj] : spatial(8, 8).on(threadIdx.x))
         for (auto [i, j] : grid(4, 4))
@@ -60,7 +62,8 @@ ScriptModule matmul(int m_size, int n_size, int k_size) {
 }
 
 void check_matmul(int m, int n, int k) {
-  const Tensor a = hidet::randn({m, k}, hidet::f32, {}, 1), b = hidet::randn({k, n}, hidet::f32, {}, 2);
+  const Tensor a = hidet::randn({m, k}, hidet::f32, {}, 1),
+               b = hidet::randn({k, n}, hidet::f32, {}, 2);
   const Tensor c = hidet::zeros({m, n}, hidet::f32);
   matmul(m, n, k).simulate("launch", a, b, c);
   const std::vector<float> x = values(a), y = values(b), z = values(c);
@@ -76,7 +79,8 @@ void check_matmul(int m, int n, int k) {
 
 TEST(Simulator, VectorAdd) {
   for (int n : {1, 5, 64, 65, 200}) {
-    const Tensor a = hidet::randn({n}, hidet::f32, {}, 3), b = hidet::randn({n}, hidet::f32, {}, 4), c = hidet::zeros({n});
+    const Tensor a = hidet::randn({n}, hidet::f32, {}, 3), b = hidet::randn({n}, hidet::f32, {}, 4),
+                 c = hidet::zeros({n});
     vector_add().simulate("launch", a, b, c, n);
     const std::vector<float> x = values(a), y = values(b), z = values(c);
     for (int i = 0; i < n; i++) EXPECT_EQ(z[i], x[i] + y[i]);
@@ -90,8 +94,10 @@ TEST(Simulator, AGridOfNoBlocksDoesNothing) {
 }
 
 TEST(Simulator, NaNAndInfinityPass) {
-  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  const Tensor a = hidet::from_vector<float>({inf, nan, 1}, {3}), b = hidet::from_vector<float>({-inf, 1, inf}, {3}), c = hidet::zeros({3});
+  const float inf = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor a = hidet::from_vector<float>({inf, nan, 1}, {3}),
+               b = hidet::from_vector<float>({-inf, 1, inf}, {3}), c = hidet::zeros({3});
   vector_add().simulate("launch", a, b, c, 3);
   const std::vector<float> z = values(c);
   EXPECT_TRUE(std::isnan(z[0]));
@@ -163,7 +169,8 @@ TEST(Simulator, BlockSoftmax) {
     auto reduce = [&](bool is_max) {
       syncthreads();
       for (int d = 32; d > 0; d /= 2) {
-        if (auto _ = when(tid < d)) part[tid] = is_max ? max(part[tid], part[tid + d]) : part[tid] + part[tid + d];
+        if (auto _ = when(tid < d))
+          part[tid] = is_max ? max(part[tid], part[tid + d]) : part[tid] + part[tid + d];
         syncthreads();
       }
     };
@@ -186,7 +193,8 @@ TEST(Simulator, BlockSoftmax) {
   for (int r = 0; r < 3; r++) {
     double total = 0;
     for (int i = 0; i < n; i++) total += std::exp(double(a[r * n + i]));
-    for (int i = 0; i < n; i++) EXPECT_NEAR(b[r * n + i], std::exp(double(a[r * n + i])) / total, 1e-6);
+    for (int i = 0; i < n; i++)
+      EXPECT_NEAR(b[r * n + i], std::exp(double(a[r * n + i])) / total, 1e-6);
   }
 }
 
@@ -206,7 +214,8 @@ TEST(Simulator, HistogramByAtomics) {
     syncthreads();
     if (auto _ = when(threadIdx.x < 10)) atomic_add(y + threadIdx.x, bins[threadIdx.x]);
   });
-  const Tensor x = hidet::randint({77}, 0, 10, hidet::i32, {}, 6), y = hidet::zeros({10}, hidet::i32);
+  const Tensor x = hidet::randint({77}, 0, 10, hidet::i32, {}, 6),
+               y = hidet::zeros({10}, hidet::i32);
   m.simulate("launch", x, y, 77);
   std::vector<int32_t> expected(10);
   for (int32_t v : x.to_vector<int32_t>()) expected[v]++;
@@ -225,7 +234,8 @@ TEST(Simulator, AsynchronousCopiesInTwoStages) {
     cp_async(stage.ptr(0, tid * 4), x + tid * 4, 16);
     cp_async_commit();
     for (auto k : range(4)) {
-      if (auto _ = when(k < 3)) cp_async(stage.ptr((k + 1) % 2, tid * 4), x + (k + 1) * 64 + tid * 4, 16);
+      if (auto _ = when(k < 3))
+        cp_async(stage.ptr((k + 1) % 2, tid * 4), x + (k + 1) * 64 + tid * 4, 16);
       cp_async_commit();
       cp_async_wait(1);
       syncthreads();
@@ -250,7 +260,8 @@ TEST(Simulator, HalvesAndIntegersRoundAndWrap) {
     i[1] = i[0] + 1;
     i[2] = i[0] / (i[1] - i[1]);
   });
-  const Tensor h = hidet::from_doubles({1.5, 0}, {2}, hidet::f16), b = hidet::from_doubles({1.0078125, 0}, {2}, hidet::bf16);
+  const Tensor h = hidet::from_doubles({1.5, 0}, {2}, hidet::f16),
+               b = hidet::from_doubles({1.0078125, 0}, {2}, hidet::bf16);
   const Tensor i = hidet::from_vector<int32_t>({INT32_MAX, 0, 5}, {3});
   m.simulate("launch", h, b, i);
   const float third = hidet::f16_to_f32(hidet::f32_to_f16(0.333f));

@@ -19,12 +19,14 @@ TEST_P(Built, AgreesWithTheReference) {
     std::vector<Tensor> inputs, symbolic;
     for (size_t i = 0; i < sample.inputs.size(); i++) {
       inputs.push_back(fill(sample.inputs[i], sample, symbols, i + 1));
-      symbolic.push_back(symbol(sample.inputs[i].shape, sample.inputs[i].dtype, {}, "in" + std::to_string(i)));
+      symbolic.push_back(
+          symbol(sample.inputs[i].shape, sample.inputs[i].dtype, {}, "in" + std::to_string(i)));
     }
     const FlowGraph graph(symbolic, apply(def.name, symbolic, sample.attrs));
     const std::vector<Tensor> expected = graph.run(inputs), got = graph.build().run(inputs);
     ASSERT_EQ(got.size(), expected.size());
-    for (size_t i = 0; i < got.size(); i++) expect_same(got[i], expected[i], def.name + " sample " + std::to_string(number));
+    for (size_t i = 0; i < got.size(); i++)
+      expect_same(got[i], expected[i], def.name + " sample " + std::to_string(number));
   }
 }
 
@@ -33,7 +35,8 @@ std::vector<std::string> names() {
   for (const OpDef* def : operators().all()) out.push_back(def->name);
   return out;
 }
-INSTANTIATE_TEST_SUITE_P(Operators, Built, testing::ValuesIn(names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Operators, Built, testing::ValuesIn(names()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace hidet::test

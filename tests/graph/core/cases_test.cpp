@@ -23,7 +23,9 @@ Tensor both(const F& f, const Tensor& x) {
   expect_same(later, now, "in a graph");
   return now;
 }
-void expect_floats(const Tensor& t, const Floats& expected) { expect_same(t.reshape({-1}), vec(expected), "values"); }
+void expect_floats(const Tensor& t, const Floats& expected) {
+  expect_same(t.reshape({-1}), vec(expected), "values");
+}
 
 TEST(Cases, Row1SliceWithNegativeSteps) {
   const Tensor x = ops::cast(arange(10), f32);
@@ -62,13 +64,16 @@ TEST(Cases, Row11IntegerDivision) {
   const int32_t least = std::numeric_limits<int32_t>::min();
   EXPECT_EQ(values<int32_t>(vec(Ints{least, 1}) / vec(Ints{-1, 0})), (Ints{least, 0}));
   EXPECT_EQ(values<int32_t>(ops::mod(vec(Ints{least, 1}), vec(Ints{-1, 0}))), (Ints{0, 0}));
-  expect_floats(ops::mod(vec(Floats{-5.5f, 5.5f, -5.5f}), vec(Floats{2, -2, -2}), true), {-1.5f, 1.5f, -1.5f});
+  expect_floats(ops::mod(vec(Floats{-5.5f, 5.5f, -5.5f}), vec(Floats{2, -2, -2}), true),
+                {-1.5f, 1.5f, -1.5f});
 }
 
 TEST(Cases, Row13Pads) {
   const Tensor m = from_vector<float>({1, 2, 3, 4, 5, 6}, {3, 2});
   const Tensor v = vec(Floats{0, 1, 2, 3, 4});
-  const auto pad = [](std::vector<int64_t> pads, const char* mode) { return [=](const Tensor& t) { return ops::pad(t, pads, mode); }; };
+  const auto pad = [](std::vector<int64_t> pads, const char* mode) {
+    return [=](const Tensor& t) { return ops::pad(t, pads, mode); };
+  };
   expect_floats(both(pad({0, 1, 0, 0}, "reflect"), m), {2, 1, 2, 4, 3, 4, 6, 5, 6});
   expect_floats(both(pad({2, 0, 0, 0}, "reflect"), m), {5, 6, 3, 4, 1, 2, 3, 4, 5, 6});
   expect_floats(both(pad({-2, 2}, "reflect"), v), {2, 3, 4, 3, 2});
@@ -97,7 +102,8 @@ TEST(Cases, Row25ReluThenClip) {
   for (const DType t : {f64, f32, f16}) {
     const Tensor x = from_doubles({-3, 0.5, 3}, {3}, t);
     const auto run = [&](std::optional<double> low, std::optional<double> high) {
-      return both([=](const Tensor& v) { return ops::clip(ops::relu(v), low, high); }, x).to_doubles();
+      return both([=](const Tensor& v) { return ops::clip(ops::relu(v), low, high); }, x)
+          .to_doubles();
     };
     EXPECT_EQ(run(-1, 1), (std::vector<double>{0, 0.5, 1}));
     EXPECT_EQ(run(-1, {}), (std::vector<double>{0, 0.5, 3}));
@@ -107,15 +113,18 @@ TEST(Cases, Row25ReluThenClip) {
 
 TEST(Cases, Row27NoAlgebraOnFloats) {
   expect_floats(both([](const Tensor& x) { return x - (x + 1.0); }, vec(Floats{5, 1e8f})), {-1, 0});
-  expect_floats(both([](const Tensor& x) { return x * 0.0; }, vec(Floats{kInf, kNan})), {kNan, kNan});
+  expect_floats(both([](const Tensor& x) { return x * 0.0; }, vec(Floats{kInf, kNan})),
+                {kNan, kNan});
   expect_floats(both([](const Tensor& x) { return x / x; }, vec(Floats{0, kInf})), {kNan, kNan});
   expect_floats(both([](const Tensor& x) { return x - x; }, vec(Floats{kInf})), {kNan});
 }
 
 TEST(Cases, Row31EightBitsWrap) {
   const Tensor x = from_vector<uint8_t>({128, 200, 255}, {3});
-  EXPECT_EQ(values<int32_t>(both([](const Tensor& t) { return ops::cast(t + t, i32); }, x)), (Ints{0, 144, 254}));
-  EXPECT_EQ(values<uint8_t>(from_vector<uint8_t>({3, 0}, {2}) - from_vector<uint8_t>({5, 1}, {2})), (std::vector<uint8_t>{254, 255}));
+  EXPECT_EQ(values<int32_t>(both([](const Tensor& t) { return ops::cast(t + t, i32); }, x)),
+            (Ints{0, 144, 254}));
+  EXPECT_EQ(values<uint8_t>(from_vector<uint8_t>({3, 0}, {2}) - from_vector<uint8_t>({5, 1}, {2})),
+            (std::vector<uint8_t>{254, 255}));
   const Tensor low = from_vector<int8_t>({-128}, {1}), minus = from_vector<int8_t>({-1}, {1});
   EXPECT_EQ(values<int32_t>(ops::cast(low * minus, i32)), (Ints{-128}));
 }
@@ -125,9 +134,11 @@ TEST(Cases, Row33Denormals) { EXPECT_EQ((vec(Floats{3e-39f}) * 0.5).item<float>(
 TEST(Cases, Row35DoublesStayDoubles) {
   EXPECT_EQ(ops::reduce_min(from_vector<double>({1e300, -1e300}, {2})).item<double>(), -1e300);
   EXPECT_EQ(ops::reduce_max(from_vector<double>({-1e300, -1e299}, {2})).item<double>(), -1e299);
-  EXPECT_EQ(ops::reduce_sum(from_vector<double>({1, std::ldexp(1.0, -40)}, {2})).item<double>(), 1.0000000000009095);
+  EXPECT_EQ(ops::reduce_sum(from_vector<double>({1, std::ldexp(1.0, -40)}, {2})).item<double>(),
+            1.0000000000009095);
   const Tensor yes = from_vector<bool>({true}, {1});
-  for (const float c : {std::numeric_limits<float>::max(), -std::numeric_limits<float>::max(), 1e-45f, kInf, -kInf, -0.0f}) {
+  for (const float c : {std::numeric_limits<float>::max(), -std::numeric_limits<float>::max(),
+                        1e-45f, kInf, -kInf, -0.0f}) {
     const float got = ops::where(yes, ops::full({1}, c, f32), zeros({1})).item<float>();
     EXPECT_EQ(got, c);
     EXPECT_EQ(std::signbit(got), std::signbit(c));
@@ -164,7 +175,8 @@ TEST(Cases, Row47OneSymbolOneValue) {
     FAIL() << "accepted";
   } catch (const Error& e) {
     const std::string what = e.what();
-    for (const char* part : {"'n'", "3", "4"}) EXPECT_NE(what.find(part), std::string::npos) << what;
+    for (const char* part : {"'n'", "3", "4"})
+      EXPECT_NE(what.find(part), std::string::npos) << what;
   }
   const Tensor x = symbol({"n", 4}, f32, {}, "x"), y = symbol({2, 4}, f32, {}, "y");
   const FlowGraph least = trace_from(ops::minimum(x, y), {x, y});

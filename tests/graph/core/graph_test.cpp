@@ -28,8 +28,10 @@ TEST(Graph, TracesAndNames) {
   EXPECT_EQ(graph.symbols(), std::vector<std::string>{"n"});
   EXPECT_EQ(graph.outputs()[0].shape, (std::vector<DimExpr>{"n", 3}));
   EXPECT_EQ(graph.text(),
-            "graph model {\n  input %x0: f32[n, 8] cpu\n  weight @w0: f32[8, 3] cpu\n  weight @w1: f32[3] cpu\n"
-            "  %0 = matmul(%x0, @w0): f32[n, 3]\n  %1 = add(%0, @w1): f32[n, 3]\n  %2 = relu(%1): f32[n, 3]\n"
+            "graph model {\n  input %x0: f32[n, 8] cpu\n  weight @w0: f32[8, 3] cpu\n  weight @w1: "
+            "f32[3] cpu\n"
+            "  %0 = matmul(%x0, @w0): f32[n, 3]\n  %1 = add(%0, @w1): f32[n, 3]\n  %2 = relu(%1): "
+            "f32[n, 3]\n"
             "  output y0 = %2\n}\n");
 }
 
@@ -70,7 +72,8 @@ TEST(Graph, LongChains) {
 
 TEST(Graph, ShapesAreValues) {
   const Tensor x = symbol({"n", 4});
-  const FlowGraph graph = FlowGraph({x}, {ops::shape(x), ops::reshape(x, {-1}), ops::reshape(x, {2, "n", 2})});
+  const FlowGraph graph =
+      FlowGraph({x}, {ops::shape(x), ops::reshape(x, {-1}), ops::reshape(x, {2, "n", 2})});
   const std::vector<Tensor> out = graph.run({zeros({5, 4})});
   EXPECT_EQ(out[2].shape(), (Shape{2, 5, 2}));
   EXPECT_EQ(values<int64_t>(out[0]), (std::vector<int64_t>{5, 4}));
@@ -81,8 +84,11 @@ Tensor energy_share(const Tensor& x) {
   return ops::define("energy_share", {x}, [](ops::Define& d) {
     auto x = d.input(0);
     auto rows = x.shape(0), columns = x.shape(1);
-    auto total = d.compute("total", {rows}, [&](auto i) { return ops::reduce_sum({columns}, [&](auto k) { return x(i, k) * x(i, k); }); });
-    d.output("y", x.dtype(), {rows, columns}, [&](auto i, auto j) { return x(i, j) * x(i, j) / total(i); });
+    auto total = d.compute("total", {rows}, [&](auto i) {
+      return ops::reduce_sum({columns}, [&](auto k) { return x(i, k) * x(i, k); });
+    });
+    d.output("y", x.dtype(), {rows, columns},
+             [&](auto i, auto j) { return x(i, j) * x(i, j) / total(i); });
   });
 }
 
@@ -90,7 +96,8 @@ TEST(Custom, Define) {
   const Tensor in = from_vector<float>({1, 2, 2, 0, 3, 4}, {2, 3});
   const std::vector<float> expected{1 / 9.f, 4 / 9.f, 4 / 9.f, 0, 9 / 25.f, 16 / 25.f};
   expect_same(energy_share(in), from_vector(expected, {2, 3}), "at once");
-  expect_same(trace_from(energy_share(symbol({"n", 3})))(in), from_vector(expected, {2, 3}), "in a graph");
+  expect_same(trace_from(energy_share(symbol({"n", 3})))(in), from_vector(expected, {2, 3}),
+              "in a graph");
 }
 
 Tensor running_sum(const Tensor& x, bool out_of_bounds = false) {
@@ -136,7 +143,9 @@ TEST(Interpret, RefusesReadsOutsideATensor) {
   task.name = "shifted";
   const graph::TensorSpec spec{f32, {4}};
   task.inputs = {graph::task_input(0, spec)};
-  task.outputs = {graph::add_compute(task, "y", spec, [&](const auto& at) { return graph::element(task.inputs[0], {at[0] + 1}); })};
+  task.outputs = {graph::add_compute(task, "y", spec, [&](const auto& at) {
+    return graph::element(task.inputs[0], {at[0] + 1});
+  })};
   EXPECT_SAYS(message_of([&] { graph::interpret(task, {ones({4})}); }), "shifted: reads");
   // Guarded by a select it is fine.
   ir::Task guarded;
@@ -145,7 +154,8 @@ TEST(Interpret, RefusesReadsOutsideATensor) {
   guarded.outputs = {graph::add_compute(guarded, "y", spec, [&](const auto& at) {
     return ir::select(at[0] < 3, graph::element(guarded.inputs[0], {at[0] + 1}), 7.0f);
   })};
-  EXPECT_EQ(values<float>(graph::interpret(guarded, {ones({4})})[0]), (std::vector<float>{1, 1, 1, 7}));
+  EXPECT_EQ(values<float>(graph::interpret(guarded, {ones({4})})[0]),
+            (std::vector<float>{1, 1, 1, 7}));
 }
 
 }  // namespace

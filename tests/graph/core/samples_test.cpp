@@ -26,7 +26,8 @@ TEST_P(Samples, InferenceReferenceAndDefinitionAgree) {
       bool has_symbol = false;
       for (size_t i = 0; i < sample.inputs.size(); i++) {
         inputs.push_back(fill(sample.inputs[i], sample, symbols, 7 * i + 1));
-        symbolic.push_back(symbol(sample.inputs[i].shape, sample.inputs[i].dtype, {}, "in" + std::to_string(i)));
+        symbolic.push_back(
+            symbol(sample.inputs[i].shape, sample.inputs[i].dtype, {}, "in" + std::to_string(i)));
         has_symbol = has_symbol || !is_concrete(sample.inputs[i].shape);
       }
       if (!has_symbol && n != 1) continue;
@@ -38,7 +39,8 @@ TEST_P(Samples, InferenceReferenceAndDefinitionAgree) {
       }
       // The symbolic compute definition, interpreted.
       const std::vector<Tensor> interpreted = interpret(def.compute(call), inputs, symbols);
-      for (size_t i = 0; i < got.size(); i++) expect_same(interpreted[i], got[i], what + " interpreted");
+      for (size_t i = 0; i < got.size(); i++)
+        expect_same(interpreted[i], got[i], what + " interpreted");
       if (inputs.empty()) continue;
       const std::vector<Tensor> outs = apply(def.name, symbolic, sample.attrs);
       const std::vector<Tensor> run = FlowGraph(symbolic, outs).run(inputs);
@@ -72,7 +74,8 @@ std::vector<std::string> names() {
   for (const OpDef* def : operators().all()) out.push_back(def->name);
   return out;
 }
-INSTANTIATE_TEST_SUITE_P(Operators, Samples, testing::ValuesIn(names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Operators, Samples, testing::ValuesIn(names()),
+                         [](const auto& info) { return info.param; });
 
 TEST(Operators, AllAreThere) { EXPECT_GE(operators().all().size(), 80u); }
 

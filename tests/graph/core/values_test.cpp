@@ -8,12 +8,14 @@ std::vector<double> doubles(const Tensor& t) { return t.to_doubles(); }
 void expect_near(const Tensor& got, const std::vector<double>& expected, double tol = 1e-5) {
   const std::vector<double> v = got.to_doubles();
   ASSERT_EQ(v.size(), expected.size());
-  for (size_t i = 0; i < v.size(); i++) ASSERT_NEAR(v[i], expected[i], tol * (1 + std::fabs(expected[i]))) << i;
+  for (size_t i = 0; i < v.size(); i++)
+    ASSERT_NEAR(v[i], expected[i], tol * (1 + std::fabs(expected[i]))) << i;
 }
 
 TEST(Values, Matmul) {
   for (const DType t : {f32, f64, f16, i32}) {
-    const Tensor a = t.is_float() ? randn({2, 5, 7}, t, {}, 1) : randint({2, 5, 7}, -9, 9, t, {}, 1);
+    const Tensor a =
+        t.is_float() ? randn({2, 5, 7}, t, {}, 1) : randint({2, 5, 7}, -9, 9, t, {}, 1);
     const Tensor b = t.is_float() ? randn({7, 3}, t, {}, 2) : randint({7, 3}, -9, 9, t, {}, 2);
     const auto x = doubles(a), w = doubles(b);
     std::vector<double> expected;
@@ -46,7 +48,8 @@ TEST(Values, Conv2dWithGroupsPadsStrideDilation) {
               for (int q = 0; q < 2; q++) {
                 const int h = i * 2 + p - 1, v = j + q * 2;
                 if (h < 0 || h >= 7 || v >= 6) continue;
-                sum += xs[((n * 4 + o / 3 * 2 + c) * 7 + h) * 6 + v] * ws[((o * 2 + c) * 3 + p) * 2 + q];
+                sum += xs[((n * 4 + o / 3 * 2 + c) * 7 + h) * 6 + v] *
+                       ws[((o * 2 + c) * 3 + p) * 2 + q];
               }
           expected.push_back(sum);
         }
@@ -79,7 +82,8 @@ TEST(Values, Pooling) {
 }
 
 TEST(Values, SoftmaxAndLayerNorm) {
-  const Tensor x = randn({3, 70}, f32, {}, 4), scale = randn({70}, f32, {}, 5), bias = randn({70}, f32, {}, 6);
+  const Tensor x = randn({3, 70}, f32, {}, 4), scale = randn({70}, f32, {}, 5),
+               bias = randn({70}, f32, {}, 6);
   const auto v = doubles(x), s = doubles(scale), b = doubles(bias);
   std::vector<double> soft, logs, norm;
   for (int i = 0; i < 3; i++) {
@@ -102,7 +106,10 @@ TEST(Values, Unary) {
   const Tensor x = from_doubles(v, {5}, f32);
   const std::vector<std::pair<std::string, double (*)(double)>> table{
       {"gelu", [](double a) { return a / 2 * (1 + std::erf(a / std::sqrt(2.0))); }},
-      {"gelu_tanh", [](double a) { return a / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a))); }},
+      {"gelu_tanh",
+       [](double a) {
+         return a / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a)));
+       }},
       {"silu", [](double a) { return a / (1 + std::exp(-a)); }},
       {"softplus", [](double a) { return std::log1p(std::exp(a)); }},
       {"sigmoid", [](double a) { return 1 / (1 + std::exp(-a)); }},
@@ -129,8 +136,10 @@ TEST(Values, Moves) {
   EXPECT_EQ(values<int64_t>(ops::concat(parts, 2)), values<int64_t>(x));
   EXPECT_EQ(values<int64_t>(ops::gather(x, from_vector<int64_t>({-1, 0}, {2}), 1)),
             (std::vector<int64_t>{8, 9, 10, 11, 0, 1, 2, 3, 20, 21, 22, 23, 12, 13, 14, 15}));
-  EXPECT_EQ(values<int64_t>(ops::argmax(from_vector<float>({1, 3, 3, 2}, {4}), 0)), (std::vector<int64_t>{1}));
-  EXPECT_EQ(values<int64_t>(ops::argmax(from_vector<float>({1, 3, 3, 2}, {4}), 0, true, true)), (std::vector<int64_t>{2}));
+  EXPECT_EQ(values<int64_t>(ops::argmax(from_vector<float>({1, 3, 3, 2}, {4}), 0)),
+            (std::vector<int64_t>{1}));
+  EXPECT_EQ(values<int64_t>(ops::argmax(from_vector<float>({1, 3, 3, 2}, {4}), 0, true, true)),
+            (std::vector<int64_t>{2}));
   try {
     (void)ops::gather(x, from_vector<int64_t>({3}, {1}), 1);
     FAIL() << "accepted";
@@ -142,7 +151,8 @@ TEST(Values, Moves) {
 TEST(Values, CastsSaturateAndWrap) {
   const Tensor x = from_vector<float>({-1e9f, 300.7f, std::nanf(""), 1e30f}, {4});
   EXPECT_EQ(values<int8_t>(ops::cast(x, i8)), (std::vector<int8_t>{-128, 127, 0, 127}));
-  EXPECT_EQ(values<uint8_t>(ops::cast(from_vector<int32_t>({-1, 256, 300}, {3}), u8)), (std::vector<uint8_t>{255, 0, 44}));
+  EXPECT_EQ(values<uint8_t>(ops::cast(from_vector<int32_t>({-1, 256, 300}, {3}), u8)),
+            (std::vector<uint8_t>{255, 0, 44}));
 }
 
 }  // namespace

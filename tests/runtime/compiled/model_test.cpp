@@ -37,7 +37,8 @@ std::vector<float> expected(const std::vector<float>& x, const std::vector<float
 }
 Tensor rows(int n) { return randn({n, 3}, f32, {}, 7); }
 
-void check_outputs(const CompiledModel& m, const std::vector<float>& w, const RunOptions& options = {}) {
+void check_outputs(const CompiledModel& m, const std::vector<float>& w,
+                   const RunOptions& options = {}) {
   for (const int n : {0, 1, 2, 17}) {
     const Tensor x = rows(n);
     const std::vector<Tensor> out = m.run({x}, options);
@@ -74,19 +75,22 @@ TEST(CompiledModel, RunsAndInterprets) {
   EXPECT_TRUE(std::isnan(y[0]));
   EXPECT_EQ(y[1], 0.f);
   EXPECT_EQ(y[2], 0.f);
-  EXPECT_THAT(m.to_string(), AllOf(HasSubstr("tiny"), HasSubstr("f32[n, 3]"), HasSubstr("3 parameters")));
+  EXPECT_THAT(m.to_string(),
+              AllOf(HasSubstr("tiny"), HasSubstr("f32[n, 3]"), HasSubstr("3 parameters")));
 }
 
 TEST(CompiledModel, RefusesWrongInputs) {
   CompiledModel m = CompiledModel::from_data(tiny::model());
   EXPECT_THAT(message([&] { m.run({}); }), HasSubstr("takes 1 inputs, got 0"));
-  EXPECT_THAT(message([&] { m.run({zeros({2, 4})}); }), AllOf(HasSubstr("'x'"), HasSubstr("[n, 3]"), HasSubstr("[2, 4]")));
+  EXPECT_THAT(message([&] { m.run({zeros({2, 4})}); }),
+              AllOf(HasSubstr("'x'"), HasSubstr("[n, 3]"), HasSubstr("[2, 4]")));
   EXPECT_THAT(message([&] { m.run({zeros({2, 3}, f64)}); }), HasSubstr("f64[2, 3]"));
   EXPECT_THAT(message([&] { m.run({zeros({1001, 3})}); }), HasSubstr("from 0 to 1000"));
   EXPECT_THAT(message([&] { m.run({Tensor()}); }), HasSubstr("empty"));
   EXPECT_THAT(message([&] { m(zeros({2, 3})); }), HasSubstr("4 outputs"));
   EXPECT_THAT(message([&] { m.run({zeros({13, 3})}); }), HasSubstr("thirteen rows"));
-  EXPECT_THAT(message([&] { m.run({zeros({13, 3})}, {.interpret = true}); }), HasSubstr("thirteen rows"));
+  EXPECT_THAT(message([&] { m.run({zeros({13, 3})}, {.interpret = true}); }),
+              HasSubstr("thirteen rows"));
   EXPECT_EQ(m.memory({{"n", 10}}).cpu.workspace, 640);
   EXPECT_EQ(m.memory({{"n", 10}}).cpu.weights, 12);
   m.set_memory_limit({}, 500);
@@ -97,7 +101,8 @@ TEST(CompiledModel, RefusesWrongInputs) {
 
 // Fault 1: models of one structure, and of the same code bytes, keep their own weights.
 TEST(CompiledModel, ModelsOfOneStructureKeepTheirWeights) {
-  const CompiledModel a = CompiledModel::from_data(tiny::model({1, 2, 3})), b = CompiledModel::from_data(tiny::model({4, 5, 6}));
+  const CompiledModel a = CompiledModel::from_data(tiny::model({1, 2, 3})),
+                      b = CompiledModel::from_data(tiny::model({4, 5, 6}));
   check_outputs(a, {1, 2, 3});
   check_outputs(b, {4, 5, 6});
   check_outputs(a, {1, 2, 3});
@@ -109,8 +114,10 @@ TEST(CompiledModel, SetWeights) {
   check_outputs(m, {5, 6, 7});
   m.set_weights({{"w", from_vector<float>({1, 1, 1}, {3})}});
   check_outputs(m, {1, 1, 1});
-  EXPECT_THAT(message([&] { m.set_weights(std::map<std::string, Tensor>{{"v", zeros({3})}}); }), HasSubstr("'w' is missing"));
-  EXPECT_THAT(message([&] { m.set_weights(std::vector<Tensor>{zeros({4})}); }), AllOf(HasSubstr("[3]"), HasSubstr("[4]")));
+  EXPECT_THAT(message([&] { m.set_weights(std::map<std::string, Tensor>{{"v", zeros({3})}}); }),
+              HasSubstr("'w' is missing"));
+  EXPECT_THAT(message([&] { m.set_weights(std::vector<Tensor>{zeros({4})}); }),
+              AllOf(HasSubstr("[3]"), HasSubstr("[4]")));
   EXPECT_THAT(message([&] { m.set_weights(std::vector<Tensor>{}); }), HasSubstr("got 0"));
   check_outputs(m, {1, 1, 1});
 }
@@ -152,7 +159,8 @@ TEST(ModelFile, RoundTrips) {
   EXPECT_STREQ(can_load(folder / "bare.hidet").text(), "yes");
   EXPECT_EQ(read_model(folder / "bare.hidet").graph_string, "y = relu(x * (w * 2))");
   size_t files = 0;
-  for (const auto& e : std::filesystem::recursive_directory_iterator(folder.path)) files += e.is_regular_file();
+  for (const auto& e : std::filesystem::recursive_directory_iterator(folder.path))
+    files += e.is_regular_file();
   EXPECT_EQ(files, 3u);
 }
 
@@ -168,7 +176,8 @@ TEST(ModelFile, WeightModes) {
   m.save(folder / "source.hidet", {.weights = SaveWeights::source});
   check_outputs(load_model(folder / "source.hidet"), {1, -2, 3});
   m.save(folder / "both.hidet", {.weights = SaveWeights::both});
-  EXPECT_EQ(load_model(folder / "both.hidet").weights()[0].to_vector<float>(), (std::vector<float>{1, -2, 3}));
+  EXPECT_EQ(load_model(folder / "both.hidet").weights()[0].to_vector<float>(),
+            (std::vector<float>{1, -2, 3}));
 }
 
 // Fault 3: every dtype comes back as it was.
@@ -189,7 +198,9 @@ TEST(ModelFile, KeepsDtypes) {
     EXPECT_EQ(weights[i].dtype(), d.sources[i].dtype);
     EXPECT_EQ(weights[i].shape(), d.sources[i].shape);
     if (weights[i].bytes() > 0) {
-      EXPECT_EQ(std::memcmp(weights[i].data(), d.sources[i].data.data(), static_cast<size_t>(weights[i].bytes())), 0);
+      EXPECT_EQ(std::memcmp(weights[i].data(), d.sources[i].data.data(),
+                            static_cast<size_t>(weights[i].bytes())),
+                0);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(weights[i].data()) % 64, 0u);
     }
   }
@@ -222,7 +233,8 @@ TEST(ModelFile, DamageIsFound) {
     }
   };
   ASSERT_TRUE(try_it(good));
-  for (size_t i = 0; i < 200; ++i) EXPECT_FALSE(try_it({good.begin(), good.begin() + static_cast<long>(good.size() * i / 200)}));
+  for (size_t i = 0; i < 200; ++i)
+    EXPECT_FALSE(try_it({good.begin(), good.begin() + static_cast<long>(good.size() * i / 200)}));
   for (size_t i = 0; i < 200; ++i) {
     std::vector<uint8_t> bytes = good;
     bytes[(i * 7919 + i * good.size() / 200) % bytes.size()] ^= static_cast<uint8_t>(1 << (i % 8));
@@ -240,9 +252,11 @@ TEST(ModelFile, DispatchTableIsCheckedAndUsed) {
   d.programs[0].kernels[0].candidates.push_back({"second", "", "scale_relu"});
   d.programs[0].dispatch_table = "device\tn\tscale_relu\ncpu\t1\t0\ncpu\t16\t1\n";
   std::string candidate;
-  (void)CompiledModel::from_data(d).run({rows(12)}, {.hook = [&](const InstructionEvent& e) { candidate = e.candidate; }});
+  (void)CompiledModel::from_data(d).run(
+      {rows(12)}, {.hook = [&](const InstructionEvent& e) { candidate = e.candidate; }});
   EXPECT_EQ(candidate, "second");
-  for (const char* bad : {"device\tn\n", "device\tn\tk\ncpu\t1\t2\n", "device\tn\tk\ncpu\t1\t-1\n", "device\tn\tk\ncpu\tx\t0\n"}) {
+  for (const char* bad : {"device\tn\n", "device\tn\tk\ncpu\t1\t2\n", "device\tn\tk\ncpu\t1\t-1\n",
+                          "device\tn\tk\ncpu\tx\t0\n"}) {
     d.programs[0].dispatch_table = bad;
     EXPECT_THAT(message([&] { CompiledModel::from_data(d); }), HasSubstr("dispatch_table.txt"));
   }
@@ -263,10 +277,12 @@ TEST(ModelFile, UnknownFeaturesAndFormats) {
   const CompiledModel cross = CompiledModel::from_data(d, {.device = Device("cuda:7")});
   EXPECT_THAT(message([&] { cross.run({rows(1)}); }), HasSubstr("cannot run here"));
   cross.save(folder / "cross.hidet");
-  EXPECT_EQ(read_model(folder / "cross.hidet").stored[0].data.to_vector<float>(), (std::vector<float>{2, -4, 6}));
+  EXPECT_EQ(read_model(folder / "cross.hidet").stored[0].data.to_vector<float>(),
+            (std::vector<float>{2, -4, 6}));
   d.programs[0].target = "x86-64-v4";
   CompiledModel::from_data(d).save(folder / "v4.hidet", {.weights = SaveWeights::source});
-  EXPECT_THAT(message([&] { load_model(folder / "v4.hidet"); }), AllOf(HasSubstr("x86-64-v4"), HasSubstr("x86-64-v2")));
+  EXPECT_THAT(message([&] { load_model(folder / "v4.hidet"); }),
+              AllOf(HasSubstr("x86-64-v4"), HasSubstr("x86-64-v2")));
   unsetenv("HIDET_CPU_LEVEL");
 }
 
@@ -274,10 +290,12 @@ TEST(ModelFile, PythonReadsIt) {
   if (std::system("python3 -c pass 2>/dev/null") != 0) GTEST_SKIP() << "no python3";
   const tiny::Folder folder;
   CompiledModel::from_data(tiny::model()).save(folder / "m.hidet");
-  const std::string script = "import zipfile, io, sys; z = zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; "
-                             "assert z.namelist()[0] == 'meta.json'; w = io.BytesIO(z.read('weights.npz')); "
-                             "assert zipfile.ZipFile(w).testzip() is None; exec('try: import numpy\\nexcept ImportError: sys.exit()'); "
-                             "w.seek(0); assert numpy.load(w)['stored_0'].tolist() == [2, -4, 6]";
+  const std::string script =
+      "import zipfile, io, sys; z = zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; "
+      "assert z.namelist()[0] == 'meta.json'; w = io.BytesIO(z.read('weights.npz')); "
+      "assert zipfile.ZipFile(w).testzip() is None; exec('try: import numpy\\nexcept ImportError: "
+      "sys.exit()'); "
+      "w.seek(0); assert numpy.load(w)['stored_0'].tolist() == [2, -4, 6]";
   EXPECT_EQ(std::system(("python3 -c \"" + script + "\" " + (folder / "m.hidet")).c_str()), 0);
 }
 
@@ -316,7 +334,10 @@ TEST(CompiledModel, CostOfARun) {
   for (int round = 0; round < 20; ++round) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < 2000; ++i) (void)m(x);
-    best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / 2000);
+    best = std::min(
+        best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+                      .count() /
+                  2000);
   }
   std::printf("one run: %.3f us\n", best);
   EXPECT_LT(best, 20.0);  // the figure wanted is 2

@@ -73,7 +73,9 @@ TEST(CompiledModule, CallsAndConversions) {
 
 TEST(CompiledModule, Refusals) {
   const CompiledModule m = module();
-  EXPECT_THAT(message([&] { m["add"](1LL << 40, 1.f); }), AllOf(HasSubstr("hidet_add(int32_t a, float b)"), HasSubstr("'a'"), HasSubstr("1099511627776")));
+  EXPECT_THAT(message([&] { m["add"](1LL << 40, 1.f); }),
+              AllOf(HasSubstr("hidet_add(int32_t a, float b)"), HasSubstr("'a'"),
+                    HasSubstr("1099511627776")));
   EXPECT_THAT(message([&] { m["add"](1.5, 1.f); }), HasSubstr("not an integer"));
   EXPECT_THAT(message([&] { m["add"](true, 1.f); }), HasSubstr("bool"));
   EXPECT_THAT(message([&] { m["add"](1); }), HasSubstr("takes 2 arguments, got 1"));
@@ -81,7 +83,8 @@ TEST(CompiledModule, Refusals) {
   EXPECT_THAT(message([&] { m(x, 256, true); }), HasSubstr("does not fit in u8"));
   EXPECT_THAT(message([&] { m(x, -1, true); }), HasSubstr("does not fit in u8"));
   EXPECT_THAT(message([&] { m(x, 3, 1); }), HasSubstr("not a bool"));
-  EXPECT_THAT(message([&] { m(zeros({3}, f64), 3, true); }), HasSubstr("f64[3] cpu is not a tensor of f32"));
+  EXPECT_THAT(message([&] { m(zeros({3}, f64), 3, true); }),
+              HasSubstr("f64[3] cpu is not a tensor of f32"));
   EXPECT_THAT(message([&] { m(x, 3, false); }), HasSubstr("flag is off"));
   EXPECT_THAT(message([&] { m["par"](nullptr, 0); }), HasSubstr("no error"));
   std::vector<int64_t> out(100);
@@ -100,7 +103,8 @@ TEST(CompiledModule, ForeignCodeAndLevels) {
   setenv("HIDET_CPU_LEVEL", "x86-64", 1);
   d.functions.clear();
   d.target = "x86-64-v2";
-  EXPECT_THAT(message([&] { CompiledModule m(d); }), AllOf(HasSubstr("x86-64-v2"), HasSubstr("this CPU")));
+  EXPECT_THAT(message([&] { CompiledModule m(d); }),
+              AllOf(HasSubstr("x86-64-v2"), HasSubstr("this CPU")));
   unsetenv("HIDET_CPU_LEVEL");
 }
 
@@ -117,11 +121,15 @@ TEST(CompiledModule, ManyThreadsAndCost) {
   for (int round = 0; round < 20; ++round) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < 10000; ++i) (void)add(i, 1.f);
-    best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / 10000);
+    best = std::min(
+        best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+                      .count() /
+                  10000);
   }
   RecordProperty("call_us", std::to_string(best));
   std::printf("one call: %.3f us\n", best);
-  EXPECT_LT(best, 2.0);  // the figure wanted is 0.2; other work on the machine must not fail the test
+  EXPECT_LT(best,
+            2.0);  // the figure wanted is 0.2; other work on the machine must not fail the test
 }
 
 }  // namespace

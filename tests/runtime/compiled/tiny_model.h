@@ -35,18 +35,22 @@ inline std::vector<uint8_t> read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 inline void write_file(const std::string& path, const std::vector<uint8_t>& bytes) {
-  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
 }
 
 /// Compiles C text that includes abi.h into a shared object.
 inline hidet::Bytes compile(const std::string& text) {
   const Folder folder;
-  std::ofstream(folder / "code.c") << "#include <hidet/runtime/abi.h>\n"
-                                      "static const hidet_abi* H;\n"
-                                      "void hidet_module_init(const hidet_abi* t) { H = t; }\n"
-                                      "uint64_t hidet_abi_size(void) { return sizeof(hidet_abi); }\n"
-                                   << text;
-  const std::string command = "cc -O1 -shared -fPIC -I" HIDET_RUNTIME_INCLUDE " -o " + (folder / "code.so") + " " + (folder / "code.c");
+  std::ofstream(folder / "code.c")
+      << "#include <hidet/runtime/abi.h>\n"
+         "static const hidet_abi* H;\n"
+         "void hidet_module_init(const hidet_abi* t) { H = t; }\n"
+         "uint64_t hidet_abi_size(void) { return sizeof(hidet_abi); }\n"
+      << text;
+  const std::string command = "cc -O1 -shared -fPIC -I" HIDET_RUNTIME_INCLUDE " -o " +
+                              (folder / "code.so") + " " + (folder / "code.c");
   if (std::system(command.c_str()) != 0) throw hidet::Error("cc failed");
   return hidet::Bytes(read_file(folder / "code.so"));
 }
@@ -79,7 +83,10 @@ inline hidet::ModelData model(std::vector<float> w = {1, -2, 3}) {
   ModelData m;
   m.name = "tiny";
   m.inputs = {{"x", f32, {"n", 3}, {}}};
-  m.outputs = {{"y", f32, {"n", 3}, {}}, {"x2", f32, {"n", 3}, {}}, {"w2", f32, {3}, {}}, {"y2", f32, {"n", 3}, {}}};
+  m.outputs = {{"y", f32, {"n", 3}, {}},
+               {"x2", f32, {"n", 3}, {}},
+               {"w2", f32, {3}, {}},
+               {"y2", f32, {"n", 3}, {}}};
   m.symbols = {{"n", 0, 1000}};
   m.sources = {{"w", f32, {3}, from_vector<float>(w, {3})}};
   m.stored = {{"mul(w, 2)", f32, {3}, -1, {}}};

@@ -21,11 +21,14 @@ std::string make(const std::vector<std::pair<std::string, std::string>>& entries
   for (const auto& [name, text] : entries) layout.add(name, {zip_part(std::string_view(text))});
   layout.finish();
   std::string out;
-  for (const ZipPart& p : layout.parts()) out.append(reinterpret_cast<const char*>(p.bytes.data()), p.bytes.size());
+  for (const ZipPart& p : layout.parts())
+    out.append(reinterpret_cast<const char*>(p.bytes.data()), p.bytes.size());
   EXPECT_EQ(out.size(), layout.size());
   return out;
 }
-ZipDirectory read(const std::string& file) { return read_zip(std::as_bytes(std::span(file)), "file"); }
+ZipDirectory read(const std::string& file) {
+  return read_zip(std::as_bytes(std::span(file)), "file");
+}
 std::string failure(const std::string& file) {
   try {
     (void)read(file);
@@ -37,7 +40,8 @@ std::string failure(const std::string& file) {
 }
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   EXPECT_EQ(from.size(), to.size());
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + 1)) text.replace(at, from.size(), to);
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + 1))
+    text.replace(at, from.size(), to);
   return text;
 }
 
@@ -58,15 +62,18 @@ TEST(Zip, ManyEntriesUseZip64) {
 }
 
 TEST(Zip, HostileNames) {
-  for (const char* name : {"", "/x", "../x", "a/../b", "a//b", "a/", ".", "a\\b", "c:x", "a\nb"}) EXPECT_FALSE(good_entry_name(name)) << name;
+  for (const char* name : {"", "/x", "../x", "a/../b", "a//b", "a/", ".", "a\\b", "c:x", "a\nb"})
+    EXPECT_FALSE(good_entry_name(name)) << name;
   EXPECT_TRUE(good_entry_name("programs/x86-64-v4+vnni/code.so"));
   EXPECT_THAT(failure(replaced(make({{"aaaa", "1"}}), "aaaa", "../a")), HasSubstr("'../a'"));
-  EXPECT_THAT(failure(replaced(make({{"aaaa", "1"}, {"bbbb", "2"}}), "bbbb", "aaaa")), HasSubstr("twice"));
+  EXPECT_THAT(failure(replaced(make({{"aaaa", "1"}, {"bbbb", "2"}}), "bbbb", "aaaa")),
+              HasSubstr("twice"));
 }
 
 TEST(Zip, LyingNumbers) {
   const std::string good = make({{"aaaa", "12345678"}, {"bbbb", "87654321"}});
-  const size_t central = good.find("PK\1\2"), second = good.find("PK\1\2", central + 1), end = good.find("PK\5\6");
+  const size_t central = good.find("PK\1\2"), second = good.find("PK\1\2", central + 1),
+               end = good.find("PK\5\6");
   const auto patched = [&](size_t at, uint32_t value) {
     std::string file = good;
     std::memcpy(file.data() + at, &value, 4);
@@ -88,7 +95,8 @@ TEST(Digest, KnownValuesAndJoins) {
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * i >> 7);
   const auto all = std::as_bytes(std::span(text));
   for (const size_t cut : {size_t{0}, size_t{1}, size_t{17}, size_t{1500000}, text.size()})
-    EXPECT_EQ(crc32_join(crc32(all.first(cut)), crc32(all.subspan(cut)), text.size() - cut), crc32(all));
+    EXPECT_EQ(crc32_join(crc32(all.first(cut)), crc32(all.subspan(cut)), text.size() - cut),
+              crc32(all));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ struct BuildReport {
 };
 
 /// Builds every target of `options` (none: this machine's CPU). Weights are referenced, not copied.
-ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options, BuildReport* report = nullptr);
+ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options,
+                           BuildReport* report = nullptr);
 
 }  // namespace hidet::graph

@@ -33,12 +33,14 @@ constexpr bool takes(std::index_sequence<I...>) {
 template <class F>
 graph::ComputeBody body_of(F f, size_t rank) {
   return [f, rank](const std::vector<ir::Value>& axes) -> ir::Value {
-#define HIDET_ARITY(n)                                          \
-  if constexpr (takes<F>(std::make_index_sequence<n>()))        \
+#define HIDET_ARITY(n)                                   \
+  if constexpr (takes<F>(std::make_index_sequence<n>())) \
     if (rank == n) return call_with<n>(f, axes, std::make_index_sequence<n>());
-    HIDET_ARITY(0) HIDET_ARITY(1) HIDET_ARITY(2) HIDET_ARITY(3) HIDET_ARITY(4) HIDET_ARITY(5) HIDET_ARITY(6)
+    HIDET_ARITY(0)
+    HIDET_ARITY(1)
+    HIDET_ARITY(2) HIDET_ARITY(3) HIDET_ARITY(4) HIDET_ARITY(5) HIDET_ARITY(6)
 #undef HIDET_ARITY
-    refuse_rank(rank);
+        refuse_rank(rank);
   };
 }
 }  // namespace detail
@@ -46,7 +48,8 @@ graph::ComputeBody body_of(F f, size_t rank) {
 /// A tensor inside a compute definition: x(i, k) is an element.
 class DefineTensor {
  public:
-  DefineTensor(ir::VarRef tensor, TensorSpec spec) : tensor_(std::move(tensor)), spec_(std::move(spec)) {}
+  DefineTensor(ir::VarRef tensor, TensorSpec spec)
+      : tensor_(std::move(tensor)), spec_(std::move(spec)) {}
   template <class... I>
   ir::Value operator()(const I&... indices) const {
     return graph::element(tensor_, {ir::Value(indices)...});
@@ -71,28 +74,33 @@ class Define {
     return add(name, nullptr, shape, detail::body_of(std::move(value), shape.size()), false);
   }
   template <class F>
-  DefineTensor output(const std::string& name, DType dtype, const std::vector<DimExpr>& shape, F value) {
+  DefineTensor output(const std::string& name, DType dtype, const std::vector<DimExpr>& shape,
+                      F value) {
     return add(name, &dtype, shape, detail::body_of(std::move(value), shape.size()), true);
   }
 
  private:
-  friend std::vector<Tensor> define_all(const std::string&, const std::vector<Tensor>&, const std::function<void(Define&)>&);
-  DefineTensor add(const std::string& name, const DType* dtype, const std::vector<DimExpr>& shape, const graph::ComputeBody& body,
-                   bool is_output);
+  friend std::vector<Tensor> define_all(const std::string&, const std::vector<Tensor>&,
+                                        const std::function<void(Define&)>&);
+  DefineTensor add(const std::string& name, const DType* dtype, const std::vector<DimExpr>& shape,
+                   const graph::ComputeBody& body, bool is_output);
   ir::Task task_;
   std::vector<TensorSpec> inputs_, outputs_;
 };
 
 /// Applies an operator given by its compute definition; `define` is for one output.
-std::vector<Tensor> define_all(const std::string& name, const std::vector<Tensor>& inputs, const std::function<void(Define&)>& definition);
-Tensor define(const std::string& name, const std::vector<Tensor>& inputs, const std::function<void(Define&)>& definition);
+std::vector<Tensor> define_all(const std::string& name, const std::vector<Tensor>& inputs,
+                               const std::function<void(Define&)>& definition);
+Tensor define(const std::string& name, const std::vector<Tensor>& inputs,
+              const std::function<void(Define&)>& definition);
 
 /// Reductions inside a compute definition: reduce_sum({n, m}, [&](auto i, auto j) { return x(i, j); }).
-#define HIDET_DEFINE_REDUCE(name, op)                                                          \
-  template <class F>                                                                           \
-    requires(!std::is_convertible_v<F, std::vector<int64_t>>)                                  \
-  ir::Value name(const std::vector<DimExpr>& extents, F value) {                               \
-    return graph::reduce(ir::ReduceOp::op, extents, detail::body_of(std::move(value), extents.size())); \
+#define HIDET_DEFINE_REDUCE(name, op)                                        \
+  template <class F>                                                         \
+    requires(!std::is_convertible_v<F, std::vector<int64_t>>)                \
+  ir::Value name(const std::vector<DimExpr>& extents, F value) {             \
+    return graph::reduce(ir::ReduceOp::op, extents,                          \
+                         detail::body_of(std::move(value), extents.size())); \
   }
 HIDET_DEFINE_REDUCE(reduce_sum, sum)
 HIDET_DEFINE_REDUCE(reduce_prod, prod)

@@ -10,22 +10,25 @@
 namespace hidet {
 
 /// A symbolic input. Integers are fixed sizes, names are symbols: symbol({"batch", 3, 224, 224}).
-Tensor symbol(const std::vector<DimExpr>& shape, DType dtype = f32, Device device = {}, const std::string& name = "");
+Tensor symbol(const std::vector<DimExpr>& shape, DType dtype = f32, Device device = {},
+              const std::string& name = "");
 
 /// How FlowGraph::build builds.
 struct BuildModelOptions {
-  std::vector<std::string> targets = {};  ///< "x86-64-v3", "native", "sm_90a", "ptx" ...; empty: this machine's
-  int space = 0;                          ///< 0 one good default a kernel, 1 a few candidates, 2 all
+  std::vector<std::string> targets =
+      {};         ///< "x86-64-v3", "native", "sm_90a", "ptx" ...; empty: this machine's
+  int space = 0;  ///< 0 one good default a kernel, 1 a few candidates, 2 all
   std::string name = "model";
   bool fast_math = false;
   bool allow_tf32 = false;
-  int threads = 0;                        ///< of the compiler; 0: all cores
+  int threads = 0;  ///< of the compiler; 0: all cores
   /// Called with (phase, done, total); may throw to cancel.
   std::function<void(const std::string&, int, int)> progress = nullptr;
 };
 
 struct OptimizeOptions {
-  int level = 3;  ///< 0: nothing; 1: folding and clean-up; 2: rewrites (conv + bn ...); 3: layout too
+  int level =
+      3;  ///< 0: nothing; 1: folding and clean-up; 2: rewrites (conv + bn ...); 3: layout too
 };
 
 class FlowGraph {
@@ -49,15 +52,20 @@ class FlowGraph {
   const std::vector<std::string>& weight_names() const;
   const std::string& name() const;
   /// Names inputs, outputs and weights (importers); sizes must match.
-  FlowGraph with_names(std::vector<std::string> inputs, std::vector<std::string> outputs, std::map<const void*, std::string> weights = {}) const;
+  FlowGraph with_names(std::vector<std::string> inputs, std::vector<std::string> outputs,
+                       std::map<const void*, std::string> weights = {}) const;
 
   /// Runs operator by operator with the reference evaluator; checks inputs as CompiledModel::run does.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) const;
   /// As run, for a graph of one output.
   template <class... T>
-  Tensor operator()(const T&... inputs) const { return run_one({inputs...}); }
+  Tensor operator()(const T&... inputs) const {
+    return run_one({inputs...});
+  }
   /// As run; calls `hook` after each operator.
-  std::vector<Tensor> run(const std::vector<Tensor>& inputs, const std::function<void(const Node&, const std::vector<Tensor>&)>& hook) const;
+  std::vector<Tensor> run(
+      const std::vector<Tensor>& inputs,
+      const std::function<void(const Node&, const std::vector<Tensor>&)>& hook) const;
 
   CompiledModel build(const BuildModelOptions& options = {}) const;
   /// The graph in text form, deterministic.

@@ -15,7 +15,7 @@ struct OnnxInfo {
   int64_t opset = 0;
   std::string producer;
   std::vector<std::string> inputs, outputs;  ///< names; without inputs that have an initializer
-  std::map<std::string, int64_t> operators;                     ///< type -> how many
+  std::map<std::string, int64_t> operators;  ///< type -> how many
   std::map<std::string, std::vector<std::string>> unsupported;  ///< type -> its nodes
 };
 /// Reads the file without its weights. Throws Error(bad_file) for what cannot be read.

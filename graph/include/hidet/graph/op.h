@@ -15,7 +15,8 @@
 namespace hidet::graph {
 
 /// An attribute's value.
-using AttrValue = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<DimExpr>, DType>;
+using AttrValue =
+    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<DimExpr>, DType>;
 
 /// Attributes by name. The getters throw Error(internal) where a name or type is wrong.
 class Attrs {
@@ -73,7 +74,7 @@ class OpRegistry {
  public:
   void add(OpDef def);
   const OpDef* find(const std::string& name) const;  ///< null where there is none
-  std::vector<const OpDef*> all() const;              ///< sorted by name
+  std::vector<const OpDef*> all() const;             ///< sorted by name
 
  private:
   std::map<std::string, OpDef> defs_;
@@ -96,8 +97,10 @@ std::shared_ptr<const Operator> producer_of(const Tensor& tensor);
 
 /// Applies an operator: infers; where all inputs are concrete (and no RecordScope is open) evaluates at
 /// once with the reference evaluator, else returns symbolic tensors.
-std::vector<Tensor> apply(const std::string& op, const std::vector<Tensor>& inputs, Attrs attrs = {}, const std::string& name = "");
-std::vector<Tensor> apply(std::shared_ptr<const OpDef> def, const std::vector<Tensor>& inputs, Attrs attrs = {}, const std::string& name = "");
+std::vector<Tensor> apply(const std::string& op, const std::vector<Tensor>& inputs,
+                          Attrs attrs = {}, const std::string& name = "");
+std::vector<Tensor> apply(std::shared_ptr<const OpDef> def, const std::vector<Tensor>& inputs,
+                          Attrs attrs = {}, const std::string& name = "");
 
 /// While one is open on this thread, operators on concrete tensors are recorded too (importers).
 class RecordScope {
@@ -111,14 +114,16 @@ class RecordScope {
 std::vector<Tensor> evaluate(const Operator& op, const std::vector<Tensor>& inputs);
 /// Interprets a task's compute definition on concrete CPU tensors; `symbols` are bound from the inputs' shapes
 /// (task inputs' shapes) and from `given`.
-std::vector<Tensor> interpret(const ir::Task& task, const std::vector<Tensor>& inputs, const SymbolMap& given = {});
+std::vector<Tensor> interpret(const ir::Task& task, const std::vector<Tensor>& inputs,
+                              const SymbolMap& given = {});
 
 // --- Helpers for writing compute definitions
 /// Task input number `index` of an operator.
 ir::VarRef task_input(int index, const TensorSpec& spec);
 /// computes += (tensor `name` of `spec`, value(axes)).
 using ComputeBody = std::function<ir::Value(const std::vector<ir::Value>& axes)>;
-ir::VarRef add_compute(ir::Task& task, const std::string& name, const TensorSpec& spec, const ComputeBody& value);
+ir::VarRef add_compute(ir::Task& task, const std::string& name, const TensorSpec& spec,
+                       const ComputeBody& value);
 /// tensor[indices] as a Value.
 ir::Value element(const ir::VarRef& tensor, const std::vector<ir::Value>& indices);
 /// op over axes of `extents` of value(axes).

@@ -13,7 +13,8 @@ Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
 Tensor div(const Tensor& a, const Tensor& b);  ///< integers truncate; x / 0 is 0
-Tensor mod(const Tensor& a, const Tensor& b, bool fmod = true);  ///< fmod: sign of a (C); else the sign of b
+Tensor mod(const Tensor& a, const Tensor& b,
+           bool fmod = true);  ///< fmod: sign of a (C); else the sign of b
 Tensor pow(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);  ///< NaN wins
 Tensor maximum(const Tensor& a, const Tensor& b);  ///< NaN wins
@@ -59,28 +60,37 @@ Tensor cast(const Tensor& x, DType dtype);
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// x [n, c, h, w], weight [o, c/groups, kh, kw]; pads [top, left, bottom, right].
 Tensor conv2d(const Tensor& x, const Tensor& weight, const std::vector<int64_t>& stride = {1, 1},
-              const std::vector<int64_t>& pads = {0, 0, 0, 0}, const std::vector<int64_t>& dilation = {1, 1}, int64_t groups = 1);
+              const std::vector<int64_t>& pads = {0, 0, 0, 0},
+              const std::vector<int64_t>& dilation = {1, 1}, int64_t groups = 1);
 
 // Windows over [n, c, h, w].
-Tensor max_pool2d(const Tensor& x, const std::vector<int64_t>& kernel, const std::vector<int64_t>& stride,
-                  const std::vector<int64_t>& pads = {0, 0, 0, 0}, const std::vector<int64_t>& dilation = {1, 1}, bool ceil_mode = false);
-Tensor avg_pool2d(const Tensor& x, const std::vector<int64_t>& kernel, const std::vector<int64_t>& stride,
-                  const std::vector<int64_t>& pads = {0, 0, 0, 0}, bool count_pads = false, bool ceil_mode = false);
+Tensor max_pool2d(const Tensor& x, const std::vector<int64_t>& kernel,
+                  const std::vector<int64_t>& stride,
+                  const std::vector<int64_t>& pads = {0, 0, 0, 0},
+                  const std::vector<int64_t>& dilation = {1, 1}, bool ceil_mode = false);
+Tensor avg_pool2d(const Tensor& x, const std::vector<int64_t>& kernel,
+                  const std::vector<int64_t>& stride,
+                  const std::vector<int64_t>& pads = {0, 0, 0, 0}, bool count_pads = false,
+                  bool ceil_mode = false);
 
 // Normalisation. `batch_norm`: inference, per channel (axis 1).
-Tensor batch_norm(const Tensor& x, const Tensor& scale, const Tensor& bias, const Tensor& mean, const Tensor& variance, double epsilon = 1e-5);
+Tensor batch_norm(const Tensor& x, const Tensor& scale, const Tensor& bias, const Tensor& mean,
+                  const Tensor& variance, double epsilon = 1e-5);
 Tensor softmax(const Tensor& x, int64_t axis = -1);
 Tensor log_softmax(const Tensor& x, int64_t axis = -1);
 /// Over the dims from `axis` on; scale and bias of those dims (bias optional: undefined tensor).
-Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& bias, int64_t axis = -1, double epsilon = 1e-5);
+Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& bias, int64_t axis = -1,
+                  double epsilon = 1e-5);
 
 // Reductions over `axes` (empty: all).
 Tensor reduce_sum(const Tensor& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);
 Tensor reduce_mean(const Tensor& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);
-Tensor reduce_max(const Tensor& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);  ///< NaN wins
+Tensor reduce_max(const Tensor& x, const std::vector<int64_t>& axes = {},
+                  bool keep_dims = false);  ///< NaN wins
 Tensor reduce_min(const Tensor& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);
 Tensor reduce_prod(const Tensor& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);
-Tensor argmax(const Tensor& x, int64_t axis = 0, bool keep_dims = true, bool last = false);  ///< i64
+Tensor argmax(const Tensor& x, int64_t axis = 0, bool keep_dims = true,
+              bool last = false);  ///< i64
 Tensor argmin(const Tensor& x, int64_t axis = 0, bool keep_dims = true, bool last = false);
 
 // Moving data.
@@ -95,13 +105,17 @@ std::vector<Tensor> split(const Tensor& x, int64_t axis, const std::vector<int64
 Tensor slice(const Tensor& x, const std::vector<DimExpr>& starts, const std::vector<DimExpr>& ends,
              const std::vector<int64_t>& axes, const std::vector<int64_t>& steps);
 /// mode: "constant" (value), "reflect", "edge"; pads [begin of each dim..., end of each dim...]; negative crops.
-Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, const std::string& mode = "constant", double value = 0);
-Tensor expand(const Tensor& x, const std::vector<DimExpr>& shape);  ///< broadcast both ways, as ONNX Expand
-Tensor gather(const Tensor& x, const Tensor& indices, int64_t axis = 0);  ///< negative indices count from the end
+Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, const std::string& mode = "constant",
+           double value = 0);
+Tensor expand(const Tensor& x,
+              const std::vector<DimExpr>& shape);  ///< broadcast both ways, as ONNX Expand
+Tensor gather(const Tensor& x, const Tensor& indices,
+              int64_t axis = 0);  ///< negative indices count from the end
 Tensor gather_elements(const Tensor& x, const Tensor& indices, int64_t axis = 0);
 Tensor tile(const Tensor& x, const std::vector<int64_t>& repeats);
 /// start, start + step ... : `count` values.
-Tensor range(const DimExpr& start, const DimExpr& count, int64_t step, DType dtype = i64, Device device = {});
+Tensor range(const DimExpr& start, const DimExpr& count, int64_t step, DType dtype = i64,
+             Device device = {});
 /// A tensor of one value.
 Tensor full(const std::vector<DimExpr>& shape, double value, DType dtype, Device device = {});
 /// The sizes of x as i64[rank]; a symbolic size is computed at run time.

@@ -21,12 +21,14 @@ struct EpilogueStep {
 
 /// What one kernel computes. All tensors are kernel parameters but the anchor's folded ones.
 struct FusedTask {
-  std::string name;                ///< "conv2d_add_relu"
-  ir::Task anchor;                 ///< without an anchor operator: the elementwise chain as one compute
+  std::string name;  ///< "conv2d_add_relu"
+  ir::Task anchor;   ///< without an anchor operator: the elementwise chain as one compute
   std::vector<ir::VarRef> inputs;  ///< kernel inputs, in parameter order
-  ir::VarRef output;               ///< the tensor that the kernel writes (outputs[0] of a multi-output anchor)
-  std::vector<ir::VarRef> outputs; ///< all tensors that the kernel writes; more than one only without epilogue
-  std::vector<ir::VarRef> temporaries;  ///< workspace tensors of the auto-scheduler (intermediates of the anchor)
+  ir::VarRef output;  ///< the tensor that the kernel writes (outputs[0] of a multi-output anchor)
+  std::vector<ir::VarRef>
+      outputs;  ///< all tensors that the kernel writes; more than one only without epilogue
+  std::vector<ir::VarRef>
+      temporaries;  ///< workspace tensors of the auto-scheduler (intermediates of the anchor)
   /// Per anchor input: the value that replaces reads of it (axes are that input's indices); none: a kernel input.
   std::vector<std::optional<ir::Compute>> prologues;
   std::vector<EpilogueStep> epilogue;
@@ -49,7 +51,9 @@ struct FusedTask {
 struct CpuTargetInfo {
   std::string target = "x86-64-v3";  ///< as CpuTarget::parse
   int vector_bytes = 32;             ///< 64 at v4
-  int lanes(DType t) const { return std::max(1, vector_bytes / static_cast<int>(std::max<size_t>(t.bytes(), 1))); }
+  int lanes(DType t) const {
+    return std::max(1, vector_bytes / static_cast<int>(std::max<size_t>(t.bytes(), 1)));
+  }
 };
 
 /// A way to make a CPU kernel for some anchors. The function is called "launch", kind public, its parameters
@@ -73,6 +77,7 @@ ir::Module auto_schedule_cuda(const FusedTask& fused);
 /// The value of compute `c` at `indices`.
 ir::Value value_at(const ir::Compute& c, const std::vector<ir::Value>& indices);
 /// `e` with every read of `tensor` replaced by `read(indices)`.
-ir::Expr replace_reads(const ir::Expr& e, const ir::VarRef& tensor, const std::function<ir::Expr(const std::vector<ir::Expr>&)>& read);
+ir::Expr replace_reads(const ir::Expr& e, const ir::VarRef& tensor,
+                       const std::function<ir::Expr(const std::vector<ir::Expr>&)>& read);
 
 }  // namespace hidet::graph

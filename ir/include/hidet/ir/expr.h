@@ -48,7 +48,8 @@ struct StringImm final : NodeOf<Kind::StringImm, ExprNode> {
 struct Var final : NodeOf<Kind::Var, ExprNode> {
   std::string name;
   bool is_mutable;  ///< may be the target of Assign
-  Var(std::string n, Type t, bool m = false) : NodeOf(std::move(t)), name(std::move(n)), is_mutable(m) {}
+  Var(std::string n, Type t, bool m = false)
+      : NodeOf(std::move(t)), name(std::move(n)), is_mutable(m) {}
   static constexpr auto fields() { return std::tuple{&Var::name, &Var::is_mutable}; }
 };
 using VarRef = Ref<Var>;
@@ -66,12 +67,39 @@ enum class UnaryOp : uint8_t { neg, logical_not, bit_not };
 /// INT_MIN/-1 wraps; floordiv and floormod round down. min and max propagate NaN. Integers wrap.
 /// Comparisons and logical operators give boolean. add and sub also take (pointer, integer).
 enum class BinaryOp : uint8_t {
-  add, sub, mul, div, mod, floordiv, floormod, min, max, pow,
-  bit_and, bit_or, bit_xor, shl, shr,
-  lt, le, gt, ge, eq, ne, logical_and, logical_or,
+  add,
+  sub,
+  mul,
+  div,
+  mod,
+  floordiv,
+  floormod,
+  min,
+  max,
+  pow,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shl,
+  shr,
+  lt,
+  le,
+  gt,
+  ge,
+  eq,
+  ne,
+  logical_and,
+  logical_or,
 };
 /// One row an operator; c is the C infix text or "" where a helper function is called.
-struct BinaryOpInfo { const char* name; const char* c; int precedence; bool comparison; bool logical; bool commutative; };
+struct BinaryOpInfo {
+  const char* name;
+  const char* c;
+  int precedence;
+  bool comparison;
+  bool logical;
+  bool commutative;
+};
 const BinaryOpInfo& info(BinaryOp op);
 const char* name(UnaryOp op);
 
@@ -85,14 +113,16 @@ struct Unary final : NodeOf<Kind::Unary, ExprNode> {
 struct Binary final : NodeOf<Kind::Binary, ExprNode> {
   BinaryOp op;
   Expr a, b;
-  Binary(BinaryOp o, Expr x, Expr y, Type t) : NodeOf(std::move(t)), op(o), a(std::move(x)), b(std::move(y)) {}
+  Binary(BinaryOp o, Expr x, Expr y, Type t)
+      : NodeOf(std::move(t)), op(o), a(std::move(x)), b(std::move(y)) {}
   static constexpr auto fields() { return std::tuple{&Binary::op, &Binary::a, &Binary::b}; }
 };
 
 /// cond ? a : b; evaluates only the side taken. cond is boolean (scalar, or a vector of the same lanes).
 struct Select final : NodeOf<Kind::Select, ExprNode> {
   Expr cond, a, b;
-  Select(Expr c, Expr x, Expr y, Type t) : NodeOf(std::move(t)), cond(std::move(c)), a(std::move(x)), b(std::move(y)) {}
+  Select(Expr c, Expr x, Expr y, Type t)
+      : NodeOf(std::move(t)), cond(std::move(c)), a(std::move(x)), b(std::move(y)) {}
   static constexpr auto fields() { return std::tuple{&Select::cond, &Select::a, &Select::b}; }
 };
 
@@ -110,7 +140,8 @@ struct Cast final : NodeOf<Kind::Cast, ExprNode> {
 struct Call final : NodeOf<Kind::Call, ExprNode> {
   std::string callee;
   std::vector<Expr> args;
-  Call(std::string f, std::vector<Expr> x, Type t) : NodeOf(std::move(t)), callee(std::move(f)), args(std::move(x)) {}
+  Call(std::string f, std::vector<Expr> x, Type t)
+      : NodeOf(std::move(t)), callee(std::move(f)), args(std::move(x)) {}
   static constexpr auto fields() { return std::tuple{&Call::callee, &Call::args}; }
 };
 
@@ -140,7 +171,9 @@ struct Element final : NodeOf<Kind::Element, ExprNode> {
   bool guarded;
   Element(Expr t, std::vector<Expr> i, bool g, Type type)
       : NodeOf(std::move(type)), tensor(std::move(t)), indices(std::move(i)), guarded(g) {}
-  static constexpr auto fields() { return std::tuple{&Element::tensor, &Element::indices, &Element::guarded}; }
+  static constexpr auto fields() {
+    return std::tuple{&Element::tensor, &Element::indices, &Element::guarded};
+  }
 };
 
 /// Pointer to tensor[indices].
@@ -184,8 +217,14 @@ struct Reduce final : NodeOf<Kind::Reduce, ExprNode> {
   std::vector<Expr> extents;
   Expr value;
   Reduce(ReduceOp o, std::vector<VarRef> x, std::vector<Expr> n, Expr v, Type t)
-      : NodeOf(std::move(t)), op(o), axes(std::move(x)), extents(std::move(n)), value(std::move(v)) {}
-  static constexpr auto fields() { return std::tuple{&Reduce::op, &Reduce::axes, &Reduce::extents, &Reduce::value}; }
+      : NodeOf(std::move(t)),
+        op(o),
+        axes(std::move(x)),
+        extents(std::move(n)),
+        value(std::move(v)) {}
+  static constexpr auto fields() {
+    return std::tuple{&Reduce::op, &Reduce::axes, &Reduce::extents, &Reduce::value};
+  }
 };
 
 /// Task level only: the first (or last) index in [0, extent) where `value` is largest or least; NaN wins.
@@ -194,46 +233,18 @@ struct ArgReduce final : NodeOf<Kind::ArgReduce, ExprNode> {
   VarRef axis;
   Expr extent, value;
   ArgReduce(bool m, bool l, VarRef x, Expr n, Expr v, Type t)
-      : NodeOf(std::move(t)), is_max(m), last(l), axis(std::move(x)), extent(std::move(n)), value(std::move(v)) {}
+      : NodeOf(std::move(t)),
+        is_max(m),
+        last(l),
+        axis(std::move(x)),
+        extent(std::move(n)),
+        value(std::move(v)) {}
   static constexpr auto fields() {
-    return std::tuple{&ArgReduce::is_max, &ArgReduce::last, &ArgReduce::axis, &ArgReduce::extent, &ArgReduce::value};
+    return std::tuple{&ArgReduce::is_max, &ArgReduce::last, &ArgReduce::axis, &ArgReduce::extent,
+                      &ArgReduce::value};
   }
 };
 
-// --- Makers. They check and unify types (Error(usage) at `loc` on a mistake) and fold constants where
-// --- that is exact and free; everything else makes nodes through them.
-Expr make_int(int64_t value, Type type, SourceLoc loc = {});
-Expr make_float(double value, Type type, SourceLoc loc = {});
-/// A constant of any scalar dtype, from a double (0, 1, -inf ...).
-Expr make_const(double value, DType dtype, SourceLoc loc = {});
-Expr make_bool(bool value, SourceLoc loc = {});
-VarRef make_var(std::string name, Type type, bool is_mutable = false, SourceLoc loc = {});
-Expr make_symbol(std::string name);
-Expr make_unary(UnaryOp op, Expr a, SourceLoc loc = {});
-/// Unifies dtypes: an immediate takes the other side's dtype; integers of unlike width widen to the wider;
-/// integer with float is an error unless the integer is an immediate; a scalar broadcasts to a vector.
-Expr make_binary(BinaryOp op, Expr a, Expr b, SourceLoc loc = {});
-Expr make_select(Expr cond, Expr a, Expr b, SourceLoc loc = {});
-Expr make_cast(Expr a, Type to, SourceLoc loc = {});
-Expr make_bitcast(Expr a, Type to, SourceLoc loc = {});
-Expr make_pointer_cast(Expr a, Type pointer, SourceLoc loc = {});
-Expr make_call(std::string callee, std::vector<Expr> args, Type returns, SourceLoc loc = {});
-Expr make_prim(std::string name, std::vector<Expr> args, Type returns, std::vector<int64_t> attrs = {}, SourceLoc loc = {});
-Expr make_load(Expr base, Expr index, int lanes = 1, SourceLoc loc = {});
-Expr make_element(Expr tensor, std::vector<Expr> indices, bool guarded = false, int lanes = 1, SourceLoc loc = {});
-Expr make_address(Expr tensor, std::vector<Expr> indices, SourceLoc loc = {});
-Expr make_vector(std::vector<Expr> lanes, SourceLoc loc = {});
-Expr make_broadcast(Expr a, int lanes, SourceLoc loc = {});
-Expr make_lane(Expr vector, Expr index, SourceLoc loc = {});
-Expr make_reduce(ReduceOp op, std::vector<VarRef> axes, std::vector<Expr> extents, Expr value, SourceLoc loc = {});
-Expr make_arg_reduce(bool is_max, bool last, VarRef axis, Expr extent, Expr value, SourceLoc loc = {});
-
-/// The identity value of a reduction in `dtype`.
-Expr reduce_identity(ReduceOp op, DType dtype);
-/// One step: combine(a, b).
-Expr reduce_combine(ReduceOp op, Expr a, Expr b);
-
-/// The value of an integer constant, if it is one.
-bool is_const_int(const Expr& e, int64_t* value = nullptr);
-
 }  // namespace hidet::ir
+
+#include <hidet/ir/make.h>

@@ -13,7 +13,8 @@ struct TaskMapping {
   struct Item {
     bool is_spatial = false;
     std::vector<int64_t> shape;
-    std::vector<int> order;  ///< dimensions from slowest to fastest; empty: as written (last fastest)
+    std::vector<int>
+        order;  ///< dimensions from slowest to fastest; empty: as written (last fastest)
     friend bool operator==(const Item&, const Item&) = default;
   };
   std::vector<Item> items;  ///< outermost first

@@ -40,7 +40,8 @@ class Node {
   Node(const Node& other) : kind(other.kind), loc(other.loc) {}
 
  private:
-  template <class T> friend class Ref;
+  template <class T>
+  friend class Ref;
   mutable std::atomic<int32_t> count_{0};
 };
 
@@ -60,13 +61,16 @@ class Ref {
   Ref(Ref&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
   template <class U>
     requires std::is_convertible_v<const U*, const T*>
-  Ref(const Ref<U>& other) : node_(other.get()) { retain(); }
+  Ref(const Ref<U>& other) : node_(other.get()) {
+    retain();
+  }
   Ref& operator=(Ref other) noexcept {
     std::swap(node_, other.node_);
     return *this;
   }
   ~Ref() {
-    if (node_ && base()->count_.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::destroy(base());
+    if (node_ && base()->count_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      detail::destroy(base());
   }
   const T* get() const { return node_; }
   const T* operator->() const { return node_; }
@@ -120,6 +124,8 @@ const T* as(const Ref<U>& ref) {
 }
 /// The handle of a node in hand.
 template <class T>
-Ref<T> ref(const T& node) { return Ref<T>(&node); }
+Ref<T> ref(const T& node) {
+  return Ref<T>(&node);
+}
 
 }  // namespace hidet::ir

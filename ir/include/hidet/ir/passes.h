@@ -17,16 +17,16 @@ Pass stmt_pass(const char* name, std::function<Stmt(const Stmt&)> body);
 /// A pass over each function.
 Pass function_pass(const char* name, std::function<Function(const Function&, const Module&)> f);
 
-Pass symbols_to_params();    ///< each DimSymbol becomes an i64 parameter, threaded through calls (sorted by name, last)
-Pass lower_launches();       ///< calls of cuda_kernels become Launch, launch bounds in terms of the arguments
-Pass lower_mappings();       ///< MappingFor becomes loops and index arithmetic
-Pass lower_guards();         ///< guarded reads and writes become conditions on the indices
-Pass lower_tensors();        ///< Element, ElementStore, AddressOf become Load, Store, pointer arithmetic by layout; registers become arrays
-Pass unroll_loops();         ///< loops marked unroll become copies of their body
-Pass vectorize_loops();      ///< loops marked vectorize become vector code, or copies where that is not possible
-Pass widen_halves();        ///< f16 and bf16 arithmetic through f32, rounded at each operator
-Pass simplify();             ///< constant folding and the integer rules, proved by bounds
-Pass fold_branches();        ///< ifs and selects with constant conditions, empty loops, dead declarations
+Pass symbols_to_params();  ///< each DimSymbol becomes an i64 parameter, threaded through calls (sorted by name, last)
+Pass lower_launches();  ///< calls of cuda_kernels become Launch, launch bounds in terms of the arguments
+Pass lower_mappings();  ///< MappingFor becomes loops and index arithmetic
+Pass lower_guards();    ///< guarded reads and writes become conditions on the indices
+Pass lower_tensors();  ///< Element, ElementStore, AddressOf become Load, Store, pointer arithmetic by layout; registers become arrays
+Pass unroll_loops();   ///< loops marked unroll become copies of their body
+Pass vectorize_loops();  ///< loops marked vectorize become vector code, or copies where that is not possible
+Pass widen_halves();   ///< f16 and bf16 arithmetic through f32, rounded at each operator
+Pass simplify();       ///< constant folding and the integer rules, proved by bounds
+Pass fold_branches();  ///< ifs and selects with constant conditions, empty loops, dead declarations
 
 /// Runs passes in order: times (HIDET_TIME), dumps (HIDET_DUMP=after:<pass>), verifies (HIDET_VERIFY or
 /// debug builds), and names the pass and function in an error.

@@ -18,13 +18,13 @@ enum class PrimResult : uint8_t { same, boolean, none, i32, u32, f32, custom };
 /// `elementwise`: applies lane by lane to vectors. `convergent`: all threads of a warp or block must reach it.
 struct Primitive {
   const char* name;
-  int arity;              ///< -1: any
+  int arity;  ///< -1: any
   PrimTarget target;
   PrimResult result;
   const char* c;
   const char* cuda;
-  int min_arch;           ///< e.g. 80, 90; 0: any
-  bool pure;              ///< no side effect: may be duplicated or dropped
+  int min_arch;  ///< e.g. 80, 90; 0: any
+  bool pure;     ///< no side effect: may be duplicated or dropped
   bool elementwise;
   bool convergent;
   const char* doc;

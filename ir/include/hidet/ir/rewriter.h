@@ -19,7 +19,9 @@ class Rewriter {
   explicit Rewriter(Memo m = memo) : memo_on_(m == memo) {}
 
   template <class F>
-  void on(F handler) { add(std::move(handler), &F::operator()); }
+  void on(F handler) {
+    add(std::move(handler), &F::operator());
+  }
   template <class R, class T>
   void on(R (*handler)(Rewriter&, const T&)) {
     on([handler](Rewriter& self, const T& node) -> R { return handler(self, node); });
@@ -32,22 +34,28 @@ class Rewriter {
   /// The node with its children rewritten.
   template <class T>
     requires std::is_base_of_v<ExprNode, T>
-  Expr children(const T& node) { return expr_children(node); }
+  Expr children(const T& node) {
+    return expr_children(node);
+  }
   template <class T>
     requires std::is_base_of_v<StmtNode, T>
-  Stmt children(const T& node) { return stmt_children(node); }
+  Stmt children(const T& node) {
+    return stmt_children(node);
+  }
 
  private:
   using Handler = std::function<Ref<Node>(Rewriter&, const Node&)>;
   template <class F, class R, class T>
   void add(F handler, R (F::*)(Rewriter&, const T&) const) {
-    handlers_[static_cast<size_t>(T::kKind)] = [h = std::move(handler)](Rewriter& self, const Node& n) {
+    handlers_[static_cast<size_t>(T::kKind)] = [h = std::move(handler)](Rewriter& self,
+                                                                        const Node& n) {
       return Ref<Node>(h(self, static_cast<const T&>(n)));
     };
   }
   template <class F, class R, class T>
   void add(F handler, R (F::*)(Rewriter&, const T&)) {
-    handlers_[static_cast<size_t>(T::kKind)] = [h = std::move(handler)](Rewriter& self, const Node& n) mutable {
+    handlers_[static_cast<size_t>(T::kKind)] = [h = std::move(handler)](Rewriter& self,
+                                                                        const Node& n) mutable {
       return Ref<Node>(h(self, static_cast<const T&>(n)));
     };
   }

@@ -59,7 +59,8 @@ struct ElementStore final : NodeOf<Kind::ElementStore, StmtNode> {
   ElementStore(Expr t, std::vector<Expr> i, Expr v, bool g)
       : tensor(std::move(t)), indices(std::move(i)), value(std::move(v)), guarded(g) {}
   static constexpr auto fields() {
-    return std::tuple{&ElementStore::tensor, &ElementStore::indices, &ElementStore::value, &ElementStore::guarded};
+    return std::tuple{&ElementStore::tensor, &ElementStore::indices, &ElementStore::value,
+                      &ElementStore::guarded};
   }
 };
 
@@ -76,9 +77,16 @@ struct For final : NodeOf<Kind::For, StmtNode> {
   int64_t grain;
   Stmt body;
   For(VarRef v, Expr b, Expr e, Expr s, LoopKind h, int64_t g, Stmt d)
-      : var(std::move(v)), begin(std::move(b)), end(std::move(e)), step(std::move(s)), how(h), grain(g), body(std::move(d)) {}
+      : var(std::move(v)),
+        begin(std::move(b)),
+        end(std::move(e)),
+        step(std::move(s)),
+        how(h),
+        grain(g),
+        body(std::move(d)) {}
   static constexpr auto fields() {
-    return std::tuple{&For::var, &For::begin, &For::end, &For::step, &For::how, &For::grain, &For::body};
+    return std::tuple{&For::var, &For::begin, &For::end, &For::step,
+                      &For::how, &For::grain, &For::body};
   }
 };
 
@@ -91,7 +99,8 @@ struct MappingFor final : NodeOf<Kind::MappingFor, StmtNode> {
   MappingFor(std::vector<VarRef> v, TaskMapping m, Expr w, Stmt b)
       : vars(std::move(v)), mapping(std::move(m)), worker(std::move(w)), body(std::move(b)) {}
   static constexpr auto fields() {
-    return std::tuple{&MappingFor::vars, &MappingFor::mapping, &MappingFor::worker, &MappingFor::body};
+    return std::tuple{&MappingFor::vars, &MappingFor::mapping, &MappingFor::worker,
+                      &MappingFor::body};
   }
 };
 
@@ -146,11 +155,17 @@ struct Launch final : NodeOf<Kind::Launch, StmtNode> {
   std::vector<Expr> grid, block, cluster;
   Expr shared_bytes;  ///< dynamic shared memory; null: none
   std::vector<Expr> args;
-  Launch(std::string f, std::vector<Expr> g, std::vector<Expr> b, std::vector<Expr> c, Expr s, std::vector<Expr> a)
-      : callee(std::move(f)), grid(std::move(g)), block(std::move(b)), cluster(std::move(c)),
-        shared_bytes(std::move(s)), args(std::move(a)) {}
+  Launch(std::string f, std::vector<Expr> g, std::vector<Expr> b, std::vector<Expr> c, Expr s,
+         std::vector<Expr> a)
+      : callee(std::move(f)),
+        grid(std::move(g)),
+        block(std::move(b)),
+        cluster(std::move(c)),
+        shared_bytes(std::move(s)),
+        args(std::move(a)) {}
   static constexpr auto fields() {
-    return std::tuple{&Launch::callee, &Launch::grid, &Launch::block, &Launch::cluster, &Launch::shared_bytes, &Launch::args};
+    return std::tuple{&Launch::callee,  &Launch::grid,         &Launch::block,
+                      &Launch::cluster, &Launch::shared_bytes, &Launch::args};
   }
 };
 
@@ -168,11 +183,21 @@ struct Asm final : NodeOf<Kind::Asm, StmtNode> {
   bool is_volatile;
   Asm(std::string t, std::vector<std::string> oc, std::vector<Expr> o, std::vector<std::string> ic,
       std::vector<Expr> i, std::vector<std::string> c, bool v)
-      : text(std::move(t)), output_constraints(std::move(oc)), input_constraints(std::move(ic)),
-        clobbers(std::move(c)), outputs(std::move(o)), inputs(std::move(i)), is_volatile(v) {}
+      : text(std::move(t)),
+        output_constraints(std::move(oc)),
+        input_constraints(std::move(ic)),
+        clobbers(std::move(c)),
+        outputs(std::move(o)),
+        inputs(std::move(i)),
+        is_volatile(v) {}
   static constexpr auto fields() {
-    return std::tuple{&Asm::text, &Asm::output_constraints, &Asm::input_constraints, &Asm::clobbers,
-                      &Asm::outputs, &Asm::inputs, &Asm::is_volatile};
+    return std::tuple{&Asm::text,
+                      &Asm::output_constraints,
+                      &Asm::input_constraints,
+                      &Asm::clobbers,
+                      &Asm::outputs,
+                      &Asm::inputs,
+                      &Asm::is_volatile};
   }
 };
 
@@ -186,50 +211,6 @@ Ref<T> make_stmt(SourceLoc loc, Args&&... args) {
 /// A Seq, flattened; one statement stays itself.
 Stmt make_seq(std::vector<Stmt> body);
 
-enum class FuncKind : uint8_t { public_, cuda_kernel, cuda_internal, cpu_kernel, cpu_internal };
-const char* name(FuncKind kind);  ///< "public", "cuda_kernel" ...
-inline bool is_cuda(FuncKind k) { return k == FuncKind::cuda_kernel || k == FuncKind::cuda_internal; }
-
-/// Launch bounds of a cuda_kernel: expressions of its parameters.
-struct LaunchInfo {
-  std::vector<Expr> grid, block, cluster;  ///< up to three extents each, x first
-  Expr shared_bytes;                       ///< dynamic shared memory or null
-  int64_t min_blocks = 0;                  ///< least blocks a multiprocessor, 0: unsaid
-};
-
-/// A function. Parameters are immutable variables (scalars, pointers, tensors behind pointers).
-struct Function {
-  std::string name;
-  FuncKind kind = FuncKind::cpu_internal;
-  std::vector<VarRef> params;
-  Type returns;
-  Stmt body;
-  LaunchInfo launch;
-  bool no_alias = false;  ///< compiler-made: pointer parameters do not overlap
-  SourceLoc loc;
-};
-
-/// A module-level variable: constant (with init values) on the CPU, mutable only on CUDA.
-struct GlobalVar {
-  VarRef var;                ///< scalar or tensor
-  std::vector<double> init;  ///< one a element, or empty: zeros
-  bool on_cuda = false;
-};
-
-/// A function that the host program supplies by address.
-struct ExternFunc {
-  std::string name;
-  std::vector<Type> params;
-  Type returns;
-  void* address = nullptr;
-};
-
-struct Module {
-  std::string name;
-  std::vector<Function> functions;  ///< callees before callers is not required
-  std::vector<GlobalVar> globals;
-  std::vector<ExternFunc> externs;
-  const Function* find(const std::string& function) const;
-};
-
 }  // namespace hidet::ir
+
+#include <hidet/ir/module.h>

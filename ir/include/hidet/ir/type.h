@@ -36,11 +36,11 @@ class Type {
 
   /// Element type of a scalar, vector or tensor, and of a pointer to one of the first two.
   DType dtype() const;
-  int lanes() const { return lanes_; }        ///< 1 unless a vector
-  const Type& pointee() const;                ///< of a pointer
-  const TensorInfo& tensor_info() const;      ///< of a tensor
-  Type with_lanes(int lanes) const;           ///< same dtype, other lane count
-  Type with_dtype(DType dtype) const;         ///< same lanes, other dtype
+  int lanes() const { return lanes_; }    ///< 1 unless a vector
+  const Type& pointee() const;            ///< of a pointer
+  const TensorInfo& tensor_info() const;  ///< of a tensor
+  Type with_lanes(int lanes) const;       ///< same dtype, other lane count
+  Type with_dtype(DType dtype) const;     ///< same lanes, other dtype
   /// Text form: "f32", "f32x16", "ptr(f32)", "tensor(f32, [m, 64], shared)".
   std::string text() const;
   friend bool operator==(const Type& a, const Type& b);

@@ -19,8 +19,8 @@ struct Recordable {};
 
 /// A mutable place that a Value read, and when.
 struct Read {
-  const Node* place;    ///< the Var of a mutable variable, pointer parameter or tensor
-  uint64_t stamp;       ///< the recorder's clock at the read
+  const Node* place;  ///< the Var of a mutable variable, pointer parameter or tensor
+  uint64_t stamp;     ///< the recorder's clock at the read
   SourceLoc loc;
   bool writes = false;  ///< evaluating the value also stores there (a call, an atomic)
   bool clash = false;   ///< two parts of the value touch the place and one of them stores
@@ -123,16 +123,17 @@ std::vector<Read> join_reads(std::initializer_list<const Value*> values);
 
 /// What records: a class that converts to Value.
 template <class T>
-concept Recorded = std::is_base_of_v<Recordable, std::remove_cvref_t<T>> && std::convertible_to<T, Value>;
+concept Recorded =
+    std::is_base_of_v<Recordable, std::remove_cvref_t<T>> && std::convertible_to<T, Value>;
 
 Value binary(BinaryOp op, const Value& a, const Value& b, SourceLoc loc = {});
 Value unary(UnaryOp op, const Value& a, SourceLoc loc = {});
 
 // The right side is converted at the place of the expression, and so carries its line. `==` and `!=` take
 // two of them, because C++20 also tries them with the sides exchanged.
-#define HIDET_VALUE_OP(symbol, code)                           \
+#define HIDET_VALUE_OP(symbol, code)                               \
   inline Value operator symbol(const Value& a, const Located& b) { \
-    return binary(BinaryOp::code, a, b.value, b.loc);          \
+    return binary(BinaryOp::code, a, b.value, b.loc);              \
   }
 HIDET_VALUE_OP(+, add)
 HIDET_VALUE_OP(-, sub)
@@ -151,8 +152,12 @@ HIDET_VALUE_OP(^, bit_xor)
 HIDET_VALUE_OP(<<, shl)
 HIDET_VALUE_OP(>>, shr)
 #undef HIDET_VALUE_OP
-inline Value operator==(const Located& a, const Located& b) { return binary(BinaryOp::eq, a.value, b.value, b.loc); }
-inline Value operator!=(const Located& a, const Located& b) { return binary(BinaryOp::ne, a.value, b.value, b.loc); }
+inline Value operator==(const Located& a, const Located& b) {
+  return binary(BinaryOp::eq, a.value, b.value, b.loc);
+}
+inline Value operator!=(const Located& a, const Located& b) {
+  return binary(BinaryOp::ne, a.value, b.value, b.loc);
+}
 
 inline Value operator-(const Located& a) { return unary(UnaryOp::neg, a.value, a.loc); }
 inline Value operator!(const Located& a) { return unary(UnaryOp::logical_not, a.value, a.loc); }

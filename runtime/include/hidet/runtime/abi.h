@@ -63,7 +63,8 @@ struct hidet_abi {
   int32_t (*raise)(hidet_ctx*, int32_t code, const char* message);
   /* Split [0, count) into chunks of at least `grain` over the pool; the first failing status, or 0.
    * Which iterations share a chunk never changes a result. */
-  int32_t (*parallel_for)(hidet_ctx*, int64_t count, int64_t grain, hidet_parallel_body, void* closure);
+  int32_t (*parallel_for)(hidet_ctx*, int64_t count, int64_t grain, hidet_parallel_body,
+                          void* closure);
   /* 64-byte aligned scratch memory of this thread, valid until the innermost body or call that asked
    * returns; slots 0..3 are separate blocks; NULL after raise(memory). */
   void* (*scratch)(hidet_ctx*, int32_t slot, int64_t bytes);

@@ -25,13 +25,17 @@ class Bytes {
     owner_ = std::move(kept);
   }
   /// A copy of a text.
-  static Bytes of(std::string_view text) { return Bytes(std::vector<uint8_t>(text.begin(), text.end())); }
+  static Bytes of(std::string_view text) {
+    return Bytes(std::vector<uint8_t>(text.begin(), text.end()));
+  }
 
   const std::byte* data() const { return span_.data(); }
   size_t size() const { return span_.size(); }
   bool empty() const { return span_.empty(); }
   std::span<const std::byte> span() const { return span_; }
-  std::string_view text() const { return {reinterpret_cast<const char*>(span_.data()), span_.size()}; }
+  std::string_view text() const {
+    return {reinterpret_cast<const char*>(span_.data()), span_.size()};
+  }
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
  private:

@@ -28,7 +28,7 @@ enum class SaveWeights { ready, source, both, none };
 
 struct SaveOptions {
   SaveWeights weights = SaveWeights::ready;
-  bool save_weights = true;           ///< false: as SaveWeights::none
+  bool save_weights = true;  ///< false: as SaveWeights::none
   bool save_dispatch_table = false;
   bool save_source = false;
 };
@@ -45,7 +45,7 @@ struct LoadOptions {
   std::optional<Device> device = {};  ///< without: that of the first target that can be loaded
   std::string target = {};            ///< one of the file's targets; empty: the best for the device
   Trust trust = Trust::hash;
-  bool allow_jit = true;              ///< PTX may be compiled by the driver
+  bool allow_jit = true;  ///< PTX may be compiled by the driver
   Verify verify = Verify::code;
 };
 
@@ -56,13 +56,15 @@ struct LoadVerdict {
   std::string target;  ///< the one that load_model takes
   std::string reason;  ///< one sentence
   bool ok() const { return answer != Answer::no; }
-  const char* text() const { return answer == Answer::yes ? "yes" : answer == Answer::jit ? "jit" : "no"; }
+  const char* text() const {
+    return answer == Answer::yes ? "yes" : answer == Answer::jit ? "jit" : "no";
+  }
 };
 
 /// What an instruction hook sees: after each kernel of an interpreted run.
 struct InstructionEvent {
-  int index;                    ///< in the program
-  const std::string& name;      ///< operator
+  int index;                ///< in the program
+  const std::string& name;  ///< operator
   const std::string& kernel;
   const std::string& candidate;
   const std::vector<Tensor>& inputs;
@@ -144,7 +146,6 @@ class CompiledModel {
   MemoryNeed memory(const SymbolMap& dims = {}) const;
   /// run throws Error(memory) before it starts when memory(dims) passes this; 0: no limit.
   void set_memory_limit(Device device, int64_t bytes);
-
 
   Profile profile(const std::vector<Tensor>& inputs) const;
 

@@ -22,18 +22,18 @@ namespace hidet {
 /// One C parameter of a public function.
 struct ParamInfo {
   std::string name;
-  DType dtype;              ///< of the value, or of what the pointer points to
+  DType dtype;  ///< of the value, or of what the pointer points to
   bool is_pointer = false;
-  bool any_pointer = false; ///< void pointer: any dtype passes
-  Device device = {};       ///< of a pointer: where its memory must be; the kind counts
-  std::string type = {};    ///< text, "f32", "ptr(f32)"; empty: made from the others
+  bool any_pointer = false;  ///< void pointer: any dtype passes
+  Device device = {};        ///< of a pointer: where its memory must be; the kind counts
+  std::string type = {};     ///< text, "f32", "ptr(f32)"; empty: made from the others
 };
 
 /// A public function: void hidet_<name>(params...).
 struct FunctionInfo {
   std::string name;
   std::vector<ParamInfo> params;
-  bool returns = false;     ///< a value of return_dtype; without: void
+  bool returns = false;  ///< a value of return_dtype; without: void
   DType return_dtype = {};
   /// "void hidet_launch(int32_t n, float* x)".
   std::string signature() const;
@@ -48,14 +48,14 @@ struct ModuleImage {
 /// What a CompiledModule is made of.
 struct ModuleData {
   std::string name = "module";
-  Bytes code;                                ///< shared object
-  std::string target = "x86-64";             ///< CPU level of the code; checked before it is loaded
+  Bytes code;                     ///< shared object
+  std::string target = "x86-64";  ///< CPU level of the code; checked before it is loaded
   std::vector<FunctionInfo> functions;
   std::vector<ModuleImage> images = {};
   std::vector<std::string> cuda_kernels = {};  ///< names in the order of hidet_cuda_launch::index
-  std::vector<void*> extern_functions = {};  ///< by number; a module that has one cannot be saved
-  std::string source = {};                   ///< host C, then the CUDA text
-  Device device = {};                        ///< which GPU
+  std::vector<void*> extern_functions = {};    ///< by number; a module that has one cannot be saved
+  std::string source = {};                     ///< host C, then the CUDA text
+  Device device = {};                          ///< which GPU
 };
 
 /// One argument of a call: converts from numbers, bool, Tensor and pointers.
@@ -66,8 +66,10 @@ class CallArg {
     requires std::is_arithmetic_v<T>
   CallArg(T value) {
     if constexpr (std::is_same_v<T, bool>) kind_ = Kind::boolean, value_.i = value;
-    else if constexpr (std::is_floating_point_v<T>) kind_ = Kind::floating, value_.d = static_cast<double>(value);
-    else if constexpr (std::is_unsigned_v<T>) kind_ = Kind::unsigned_integer, value_.i = static_cast<int64_t>(value);
+    else if constexpr (std::is_floating_point_v<T>)
+      kind_ = Kind::floating, value_.d = static_cast<double>(value);
+    else if constexpr (std::is_unsigned_v<T>)
+      kind_ = Kind::unsigned_integer, value_.i = static_cast<int64_t>(value);
     else kind_ = Kind::integer, value_.i = value;
   }
   /// The tensor must outlive the call (a temporary in the call's own expression does).
@@ -122,7 +124,8 @@ class CompiledFunction {
 
  private:
   friend class CompiledModule;
-  CompiledFunction(std::shared_ptr<const runtime::LoadedCode> code, int index) : code_(std::move(code)), index_(index) {}
+  CompiledFunction(std::shared_ptr<const runtime::LoadedCode> code, int index)
+      : code_(std::move(code)), index_(index) {}
   std::shared_ptr<const runtime::LoadedCode> code_;
   int index_;
 };

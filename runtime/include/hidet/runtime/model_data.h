@@ -30,11 +30,14 @@ struct SourceWeight {
 
 /// A weight as the programs use it: a source weight as it is, or a result of an init program.
 struct StoredWeight {
-  std::string key;  ///< sources and init expression as text, unique in the model: programs with an equal key share it
+  std::string
+      key;  ///< sources and init expression as text, unique in the model: programs with an equal key share it
   DType dtype;
   Shape shape;
-  int source = -1;   ///< >= 0: it is this source weight itself (same dtype and shape); -1: init computes it
-  Tensor data = {};  ///< contents of an init result, on the CPU; empty: from_data runs init. Not used where source >= 0
+  int source =
+      -1;  ///< >= 0: it is this source weight itself (same dtype and shape); -1: init computes it
+  Tensor data =
+      {};  ///< contents of an init result, on the CPU; empty: from_data runs init. Not used where source >= 0
 };
 
 /// What can run one kernel: a public function of the code object, called through its thunk.
@@ -47,8 +50,8 @@ struct KernelCandidate {
 /// A compiled task. A candidate's function takes a pointer for each input, one for each output, then, where
 /// `workspace` is not 0, a pointer to that many bytes (64-byte aligned), then one i64 for each name in `symbols`.
 struct KernelData {
-  std::string name;                  ///< of the operator group, for people
-  std::vector<std::string> symbols;  ///< names of the i64 parameters
+  std::string name;                              ///< of the operator group, for people
+  std::vector<std::string> symbols;              ///< names of the i64 parameters
   std::vector<TensorSignature> inputs, outputs;  ///< in terms of the kernel's own symbols
   std::map<int, int> share_map = {};             ///< output -> input whose storage it uses
   DimExpr workspace = 0;                         ///< bytes, of the kernel's symbols
@@ -58,12 +61,14 @@ struct KernelData {
 /// One step of a run program. Kinds: "launch" (all that this version runs; "if", "loop" and "host_shape" are reserved).
 struct Instruction {
   std::string kind = "launch";
-  int task = 0;                    ///< index into ProgramData::kernels
-  std::vector<int> inputs = {};    ///< tensor ids
+  int task = 0;                  ///< index into ProgramData::kernels
+  std::vector<int> inputs = {};  ///< tensor ids
   std::vector<int> outputs = {};
-  std::vector<DimExpr> symbols = {};  ///< values of the kernel's symbols, as formulas of the model's symbols
-  std::vector<int> free = {};      ///< ids whose last use this is (outputs, inputs and weights are never in it)
-  std::string name = {};           ///< what people call the operator; empty: the kernel's name
+  std::vector<DimExpr> symbols =
+      {};  ///< values of the kernel's symbols, as formulas of the model's symbols
+  std::vector<int> free =
+      {};  ///< ids whose last use this is (outputs, inputs and weights are never in it)
+  std::string name = {};  ///< what people call the operator; empty: the kernel's name
 };
 
 /// A tensor of a program, by id.
@@ -71,16 +76,17 @@ struct ProgramTensor {
   DType dtype;
   SymbolicShape shape;  ///< of the model's symbols
   Device device = {};
-  int alias = -1;       ///< >= 0: it lives in the storage of this id (a kernel's share map or a reshape)
+  int alias = -1;  ///< >= 0: it lives in the storage of this id (a kernel's share map or a reshape)
 };
 
 /// The run program as data: what `interpret` walks, and what people look at.
 struct Execution {
-  std::vector<ProgramTensor> tensors;   ///< by id
-  std::vector<int> inputs_index;        ///< ids of the model's inputs
-  std::vector<int> weights_index;       ///< ids of ProgramData::stored, in that order
+  std::vector<ProgramTensor> tensors;  ///< by id
+  std::vector<int> inputs_index;       ///< ids of the model's inputs
+  std::vector<int> weights_index;      ///< ids of ProgramData::stored, in that order
   std::vector<Instruction> instructions;
-  std::vector<int> outputs_index;       ///< ids of the model's outputs; may repeat, may be inputs or weights
+  std::vector<int>
+      outputs_index;  ///< ids of the model's outputs; may repeat, may be inputs or weights
 };
 
 /// The model compiled for one target.
@@ -99,26 +105,29 @@ struct ProgramData {
   Bytes cuda_image = {};                       ///< kernels.cubin or kernels.ptx; CUDA targets only
   std::vector<std::string> cuda_kernels = {};  ///< names in the order of hidet_cuda_launch::index
   std::vector<FunctionInfo> functions = {};    ///< public functions of the code, for people
-  std::vector<int> stored = {};                ///< stored weights it uses: indices into ModelData::stored
+  std::vector<int> stored = {};  ///< stored weights it uses: indices into ModelData::stored
   Execution execution = {};
   std::vector<KernelData> kernels = {};
-  DimExpr workspace_cpu = 0, workspace_cuda = 0;  ///< bytes of workspace (formula of the model's symbols)
-  std::string dispatch_table = {};             ///< text of dispatch_table.txt; empty: none
+  DimExpr workspace_cpu = 0,
+          workspace_cuda = 0;       ///< bytes of workspace (formula of the model's symbols)
+  std::string dispatch_table = {};  ///< text of dispatch_table.txt; empty: none
 };
 
 /// A compiled model. All programs have the same inputs, outputs, symbols and sources.
 struct ModelData {
   std::string name = "model";
-  std::vector<TensorSignature> inputs, outputs;  ///< the device is the program's, taken from Execution::tensors at load
-  std::vector<SymbolRange> symbols = {};         ///< every symbol must be a whole dim of some input
-  std::map<int, int> share_map = {};             ///< output -> input in whose storage it is
+  std::vector<TensorSignature> inputs,
+      outputs;  ///< the device is the program's, taken from Execution::tensors at load
+  std::vector<SymbolRange> symbols = {};  ///< every symbol must be a whole dim of some input
+  std::map<int, int> share_map = {};      ///< output -> input in whose storage it is
   std::string graph_hash = {};
   std::vector<std::string> required_features = {};  ///< `requires`: what a loader must know
   std::vector<SourceWeight> sources = {};
   std::vector<StoredWeight> stored = {};
-  std::vector<ProgramData> programs;             ///< in order of preference
+  std::vector<ProgramData> programs;  ///< in order of preference
   std::string graph_string = {};
-  std::map<std::string, std::string> source_texts = {};  ///< "cpu/matmul.c" -> text; saved with save_source
+  std::map<std::string, std::string> source_texts =
+      {};  ///< "cpu/matmul.c" -> text; saved with save_source
 };
 
 }  // namespace hidet
