@@ -70,21 +70,58 @@ Dims infer_unsqueeze(const OpCall& call) {
   return out;
 }
 
-/// Indices of the same element: axis by axis where both shapes are equal but for ones, else through the flat index.
+/// Sizes [a, a + n) of one shape and [b, b + m) of another hold the same number of elements.
+struct Section {
+  size_t a, n, b, m;
+};
+
+/// The smallest sections that two shapes of as many elements fall into: [n, 6] and [n, 2, 3] into n and n,
+/// 6 and 2 * 3. Symbols are compared as formulas. A shape with a size of 0 is one section.
+std::vector<Section> sections_of(const Dims& x, const Dims& y) {
+  const auto is_zero = [](const DimExpr& d) { return d.is_const(0); };
+  std::vector<Section> out;
+  size_t a = 0, b = 0;
+  const bool empty =
+      std::any_of(x.begin(), x.end(), is_zero) || std::any_of(y.begin(), y.end(), is_zero);
+  while (!empty && a < x.size() && b < y.size()) {
+    bool found = false;
+    for (size_t sum = 2; !found && sum <= x.size() - a + y.size() - b; sum++)
+      for (size_t n = 1; !found && n < sum; n++) {
+        const size_t m = sum - n;
+        if (a + n > x.size() || b + m > y.size()) continue;
+        const auto size = [](const Dims& s, size_t from, size_t count) {
+          return product(Dims(s.begin() + static_cast<int64_t>(from),
+                              s.begin() + static_cast<int64_t>(from + count)));
+        };
+        if (!(size(x, a, n) == size(y, b, m))) continue;
+        out.push_back({a, n, b, m});
+        found = true;
+      }
+    if (!found) break;
+    a += out.back().n;
+    b += out.back().m;
+  }
+  if (a < x.size() || b < y.size()) out.push_back({a, x.size() - a, b, y.size() - b});
+  return out;
+}
+
+/// Indices in `other` of the element at `at` of `shape`: through the flat index of each section, so that what the
+/// shapes have in common needs no arithmetic.
 Values same_element(const Values& at, const Dims& shape, const Dims& other) {
-  const auto without_ones = [](const Dims& s) {
-    Dims out;
-    for (const DimExpr& d : s)
-      if (!d.is_const(1)) out.push_back(d);
-    return out;
+  const auto part = [](const auto& list, size_t from, size_t count) {
+    return std::decay_t<decltype(list)>(list.begin() + static_cast<int64_t>(from),
+                                        list.begin() + static_cast<int64_t>(from + count));
   };
-  if (without_ones(shape) != without_ones(other))
-    return unflatten_index(flatten_index(at, shape), other);
-  Values kept, out;
-  for (size_t d = 0; d < shape.size(); d++)
-    if (!shape[d].is_const(1)) kept.push_back(at[d]);
-  size_t next = 0;
-  for (const DimExpr& d : other) out.push_back(d.is_const(1) ? index_value(0) : kept[next++]);
+  Values out;
+  for (const Section& s : sections_of(shape, other)) {
+    const Values from = part(at, s.a, s.n);
+    Values to;
+    if (s.m > 0)
+      to = s.n == 1 && s.m == 1
+               ? from
+               : unflatten_index(flatten_index(from, part(shape, s.a, s.n)), part(other, s.b, s.m));
+    out.insert(out.end(), to.begin(), to.end());
+  }
   return out;
 }
 
