@@ -38,7 +38,8 @@ graph::ComputeBody body_of(F f, size_t rank) {
     if (rank == n) return call_with<n>(f, axes, std::make_index_sequence<n>());
     HIDET_ARITY(0)
     HIDET_ARITY(1)
-    HIDET_ARITY(2) HIDET_ARITY(3) HIDET_ARITY(4) HIDET_ARITY(5) HIDET_ARITY(6)
+    HIDET_ARITY(2)
+    HIDET_ARITY(3) HIDET_ARITY(4) HIDET_ARITY(5) HIDET_ARITY(6)
 #undef HIDET_ARITY
         refuse_rank(rank);
   };
