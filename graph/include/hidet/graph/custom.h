@@ -33,14 +33,13 @@ constexpr bool takes(std::index_sequence<I...>) {
 template <class F>
 graph::ComputeBody body_of(F f, size_t rank) {
   return [f, rank](const std::vector<ir::Value>& axes) -> ir::Value {
+  // clang-format off
 #define HIDET_ARITY(n)                                   \
   if constexpr (takes<F>(std::make_index_sequence<n>())) \
     if (rank == n) return call_with<n>(f, axes, std::make_index_sequence<n>());
-    HIDET_ARITY(0)
-    HIDET_ARITY(1)
-    HIDET_ARITY(2)
-    HIDET_ARITY(3) HIDET_ARITY(4) HIDET_ARITY(5) HIDET_ARITY(6)
+    HIDET_ARITY(0) HIDET_ARITY(1) HIDET_ARITY(2) HIDET_ARITY(3) HIDET_ARITY(4) HIDET_ARITY(5) HIDET_ARITY(6)
 #undef HIDET_ARITY
+        // clang-format on
         refuse_rank(rank);
   };
 }
