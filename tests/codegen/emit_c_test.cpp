@@ -3,6 +3,7 @@
 #include <hidet/ir/primitives.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 
