@@ -18,14 +18,14 @@ std::vector<CudaUnit> portable_units() {
   return {
       {"vector_add",
        R"(extern "C" __global__ void vector_add(const float* a, const float* b, float* c, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
   if (i < n) c[i] = a[i] + b[i];
 })",
        {"vector_add"}},
       {"scale",
        R"(__constant__ float factor = 2.0f;
 extern "C" __global__ void scale(float* a, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
   if (i < n) a[i] *= factor;
 })",
        {"scale"}},
@@ -47,7 +47,7 @@ extern "C" __global__ void scale(float* a, int n) {
       {"checked",
        R"(__device__ int* hidet_error_word;
 extern "C" __global__ void checked(const float* a, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
   if (i < n && !(a[i] >= 0.0f)) *(volatile int*)hidet_error_word = 17;
 })",
        {"checked"}},
