@@ -16,17 +16,13 @@ namespace {
 /// Elements that one chunk of a parallel loop should at least do.
 constexpr int64_t kGrainElements = 8192;
 
-bool is_output(const FusedTask& fused, const VarRef& tensor) {
-  return !fused.anchor.outputs.empty() && same(tensor, fused.anchor.outputs[0]);
-}
-
 class AutoCpu {
  public:
   AutoCpu(const FusedTask& fused, const CpuTargetInfo& target) : fused_(fused), target_(target) {}
 
   Module run() {
     std::vector<Stmt> body;
-    for (const Compute& c : fused_.anchor.computes) body.push_back(nest(with_prologues(c)));
+    for (const Compute& c : fused_.anchor.computes) body.push_back(nest(fused_.with_prologues(c)));
     Function f;
     f.name = "launch";
     f.kind = FuncKind::public_;
@@ -40,25 +36,6 @@ class AutoCpu {
   }
 
  private:
-  Compute with_prologues(Compute c) const {
-    for (size_t k = 0; k < fused_.prologues.size(); k++)
-      if (fused_.prologues[k])
-        c.value = replace_reads(c.value, fused_.anchor.inputs[k], [&](const std::vector<Expr>& at) {
-          std::vector<Value> indices;
-          for (const Expr& e : at) indices.emplace_back(e);
-          return value_at(*fused_.prologues[k], indices).expr();
-        });
-    return c;
-  }
-
-  /// tensor(indices) = value, through the epilogue where it is the anchor's output.
-  Stmt store(const Compute& c, const std::vector<Value>& indices, const Value& value) const {
-    if (is_output(fused_, c.tensor)) return fused_.store(indices, value);
-    std::vector<Expr> at;
-    for (const Value& i : indices) at.push_back(i.expr());
-    return make_stmt<ElementStore>({}, c.tensor, at, value.expr(), false);
-  }
-
   Stmt nest(const Compute& c) const {
     // f16 and bf16 products sum up in f32 and are rounded once: the reduction is below a cast.
     const Cast* rounded = as<Cast>(c.value);
@@ -74,13 +51,11 @@ class AutoCpu {
 
   /// True where all reads of the value are in place (indices are the axes, shapes the output's) or of one element.
   bool in_place(const Compute& c) const {
-    if (!same(c.tensor, is_output(fused_, c.tensor) ? fused_.anchor.outputs[0] : c.tensor))
-      return false;
     std::vector<Value> axes;
     for (const VarRef& v : c.axes) axes.emplace_back(Expr(v));
     FusedTask::Stored s{axes, Value(c.value)};
     const std::vector<Expr>* shape = &shape_of(c.tensor);
-    if (is_output(fused_, c.tensor)) {
+    if (fused_.is_output(c.tensor)) {
       s = fused_.finish(axes, Value(c.value));
       shape = &shape_of(fused_.output);
     }
@@ -114,7 +89,7 @@ class AutoCpu {
 
   Stmt elementwise(const Compute& c) const {
     const std::vector<Expr>& shape = shape_of(c.tensor);
-    if (shape.empty()) return store(c, {}, Value(c.value));
+    if (shape.empty()) return fused_.store_of(c, {}, Value(c.value));
     if (shape.size() == 1 || in_place(c)) return flat(c);
     // Rows of the last axis; the other axes are one parallel loop.
     const std::vector<Expr> outer(shape.begin(), shape.end() - 1);
@@ -130,7 +105,7 @@ class AutoCpu {
           body.push_back(vector_row(shape.back(), [&](const Value& j) {
             std::vector<Value> indices = at.indices;
             indices.push_back(j);
-            return store(c, indices, value_at(c, indices));
+            return fused_.store_of(c, indices, value_at(c, indices));
           }));
           return make_seq(std::move(body));
         },
@@ -164,10 +139,10 @@ class AutoCpu {
     std::vector<Value> axes;
     for (const VarRef& v : c.axes) axes.emplace_back(Expr(v));
     FusedTask::Stored s{axes, Value(c.value)};
-    if (is_output(fused_, c.tensor)) s = fused_.finish(axes, s.value);
-    const VarRef out = is_output(fused_, c.tensor) ? fused_.output : c.tensor;
+    if (fused_.is_output(c.tensor)) s = fused_.finish(axes, s.value);
+    const VarRef out = fused_.is_output(c.tensor) ? fused_.output : c.tensor;
     const auto at = [&](const Value& i) -> Stmt {
-      if (vector) return store(c, {i}, value_at(c, {i}));
+      if (vector) return fused_.store_of(c, {i}, value_at(c, {i}));
       const Expr value = rewrite(s.value.expr(), [&](Rewriter& self, const Element& e) -> Expr {
         bool constant = true;
         for (const Expr& x : e.indices) constant = constant && x->kind == Kind::IntImm;
@@ -273,7 +248,7 @@ class AutoCpu {
     body.push_back(reduce_loops(r, r.axes.size(), {}, [&](const std::vector<Value>& at) {
       return make_stmt<Assign>({}, acc, reduce_combine(r.op, acc, term(c, r, out, at)));
     }));
-    body.push_back(store(c, out, total(c, r, acc)));
+    body.push_back(fused_.store_of(c, out, total(c, r, acc)));
     return make_seq(std::move(body));
   }
 
@@ -312,7 +287,7 @@ class AutoCpu {
                             return set(v, reduce_combine(r.op, element_of(v),
                                                          element_of(v + Value(index(half)))));
                           }));
-    body.push_back(store(c, out, total(c, r, element_of(Value(index(0))))));
+    body.push_back(fused_.store_of(c, out, total(c, r, element_of(Value(index(0))))));
     return make_seq(std::move(body));
   }
 
@@ -369,7 +344,7 @@ class AutoCpu {
                         });
                       }),
          vectors([&](const Value& v, const std::vector<Value>& out) {
-           return store(c, out, total(c, r, make_element(acc, {v.expr()})));
+           return fused_.store_of(c, out, total(c, r, make_element(acc, {v.expr()})));
          })});
   }
 
@@ -384,7 +359,7 @@ class AutoCpu {
           value_at(c, at.indices).expr(),
           [&](Rewriter& self, const Reduce& r) -> Expr { return inner_reduce(self, r, body); },
           [&](Rewriter&, const ArgReduce& r) -> Expr { return arg_search(r, body); });
-      body.push_back(store(c, at.indices, Value(value)));
+      body.push_back(fused_.store_of(c, at.indices, Value(value)));
       return make_seq(std::move(body));
     });
   }

@@ -33,7 +33,7 @@ class AutoCuda {
     std::vector<Stmt> calls;
     for (const Compute& c : fused_.anchor.computes) {
       // Parameters of its own for each function: the tensors' variables are renamed.
-      Function k = kernel(with_prologues(c), "step" + std::to_string(m.functions.size()));
+      Function k = kernel(fused_.with_prologues(c), "step" + std::to_string(m.functions.size()));
       std::vector<Expr> args;
       for (const VarRef& p : fused_.parameters()) args.emplace_back(p);
       calls.push_back(make_stmt<Evaluate>({}, make_call(k.name, args, Type())));
@@ -58,24 +58,6 @@ class AutoCuda {
     }
     f.body = substitute(f.body, map);
     return f;
-  }
-
-  Compute with_prologues(Compute c) const {
-    for (size_t k = 0; k < fused_.prologues.size(); k++)
-      if (fused_.prologues[k])
-        c.value = replace_reads(c.value, fused_.anchor.inputs[k], [&](const std::vector<Expr>& at) {
-          std::vector<Value> indices;
-          for (const Expr& e : at) indices.emplace_back(e);
-          return value_at(*fused_.prologues[k], indices).expr();
-        });
-    return c;
-  }
-  Stmt store(const Compute& c, const std::vector<Value>& indices, const Value& value) const {
-    if (!fused_.anchor.outputs.empty() && same(c.tensor, fused_.anchor.outputs[0]))
-      return fused_.store(indices, value);
-    std::vector<Expr> at;
-    for (const Value& i : indices) at.push_back(i.expr());
-    return make_stmt<ElementStore>({}, c.tensor, at, value.expr(), false);
   }
 
   Function kernel(const Compute& c, const std::string& name) const {
@@ -119,7 +101,7 @@ class AutoCuda {
         value_at(c, out.indices).expr(),
         [&](Rewriter&, const Reduce& r) -> Expr { return serial_reduce(r, body); },
         [&](Rewriter&, const ArgReduce& r) -> Expr { return arg_search(r, body); });
-    body.push_back(store(c, out.indices, Value(value)));
+    body.push_back(fused_.store_of(c, out.indices, Value(value)));
     return make_seq(
         {make_stmt<DeclVar>({}, i, at), make_stmt<If>({}, make_binary(BinaryOp::lt, i, count),
                                                       make_seq(std::move(body)), Stmt())});
@@ -195,7 +177,7 @@ class AutoCuda {
     }
     const Expr result = make_cast(slot(make_int(0, Type(i32))), Type(r.type.dtype()));
     body.push_back(make_stmt<If>({}, make_binary(BinaryOp::eq, tid, make_int(0, Type(i32))),
-                                 store(c, at.indices, Value(result)), Stmt()));
+                                 fused_.store_of(c, at.indices, Value(result)), Stmt()));
     return make_seq(std::move(body));
   }
 

@@ -56,6 +56,27 @@ Stmt FusedTask::store(const std::vector<Value>& indices, const Value& value) con
                                  false);
 }
 
+bool FusedTask::is_output(const VarRef& tensor) const {
+  return !anchor.outputs.empty() && same(tensor, anchor.outputs[0]);
+}
+
+Compute FusedTask::with_prologues(Compute c) const {
+  for (size_t k = 0; k < prologues.size(); k++)
+    if (prologues[k])
+      c.value = replace_reads(c.value, anchor.inputs[k], [&](const std::vector<Expr>& at) {
+        return value_at(*prologues[k], std::vector<Value>(at.begin(), at.end())).expr();
+      });
+  return c;
+}
+
+Stmt FusedTask::store_of(const Compute& c, const std::vector<Value>& indices,
+                         const Value& value) const {
+  if (is_output(c.tensor)) return store(indices, value);
+  std::vector<Expr> at;
+  for (const Value& i : indices) at.push_back(i.expr());
+  return make_stmt<ElementStore>({}, c.tensor, at, value.expr(), false);
+}
+
 std::vector<VarRef> FusedTask::parameters() const {
   std::vector<VarRef> all = inputs;
   all.insert(all.end(), outputs.begin(), outputs.end());

@@ -43,6 +43,13 @@ struct FusedTask {
   Stored finish(std::vector<ir::Value> indices, ir::Value value) const;
   /// The statement output(indices') = value' for the anchor's output at `indices`.
   ir::Stmt store(const std::vector<ir::Value>& indices, const ir::Value& value) const;
+  /// True for the anchor's first output: the tensor whose values go through the epilogue.
+  bool is_output(const ir::VarRef& tensor) const;
+  /// Compute `c` of the anchor with the prologues folded into its reads.
+  ir::Compute with_prologues(ir::Compute c) const;
+  /// The statement that stores `value` of compute `c` at `indices`: through the epilogue where c makes the output.
+  ir::Stmt store_of(const ir::Compute& c, const std::vector<ir::Value>& indices,
+                    const ir::Value& value) const;
   /// Kernel parameters: inputs, outputs, temporaries (pointers behind tensor types).
   std::vector<ir::VarRef> parameters() const;
 };
