@@ -116,7 +116,7 @@ void check_limits(const ModelState& state, const int64_t* symbols) {
 }
 
 std::shared_ptr<const Weights> ready_weights(const ModelState& state) {
-  std::shared_ptr<const Weights> weights = state.weights.load(std::memory_order_acquire);
+  std::shared_ptr<const Weights> weights = state.weights.load();
   HIDET_REQUIRE(weights && weights->ready, ErrorCode::usage, "", "model '", state.data.name,
                 "' was saved without weights: call set_weights before it is run");
   return weights;

@@ -58,6 +58,24 @@ struct Choice {
 };
 Choice choose_program(const ModelData& data, const LoadOptions& options);
 
+/// Weights that runs share and set_weights replaces. A lock, since libstdc++ 12's atomic shared_ptr orders too little.
+class SharedWeights {
+ public:
+  std::shared_ptr<const Weights> load() const {
+    const std::lock_guard lock(mutex_);
+    return weights_;
+  }
+  void store(std::shared_ptr<const Weights>
+                 next) {  // `next` takes the old ones, and frees them after the lock
+    const std::lock_guard lock(mutex_);
+    weights_.swap(next);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Weights> weights_;
+};
+
 /// Loaded program and everything derived from it.
 struct ModelState {
   ModelState(ModelData model, const Choice& choice);
@@ -76,7 +94,7 @@ struct ModelState {
   std::vector<OutputPlan> outputs;
   DispatchTable dispatch;
   std::vector<std::vector<Thunk>> thunks;  // by kernel and candidate
-  std::atomic<std::shared_ptr<const Weights>> weights;
+  SharedWeights weights;
   std::atomic<int64_t> limit_cpu{0}, limit_cuda{0};
 };
 
