@@ -37,7 +37,8 @@ std::vector<std::string> build_targets(const std::vector<std::string>& given, bo
                                                : std::vector<std::string>{"x86-64-v3", "x86-64-v4"};
     for (const std::string& level :
          colon == std::string::npos ? all : split(t.substr(colon + 1), ','))
-      out.push_back(level);
+      out.push_back(*cuda ? backends::CudaArch::parse(level).name
+                          : backends::resolve_target(level).name());
   }
   if (!out.empty()) return out;
   // Both levels that today's machines have; v4 only where the compiler at hand can make it.
