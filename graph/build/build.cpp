@@ -248,6 +248,8 @@ class ProgramBuilder {
     if (report_) {
       report_->kernels = static_cast<int>(run.steps.size());
       report_->kernels_unique += static_cast<int>(run_kernels.kernels().size());
+      report_->values.clear();
+      for (const PlanValue& v : run.values) report_->values.push_back(v.tensor);
     }
     model_.programs.push_back(std::move(p));
   }

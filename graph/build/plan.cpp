@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <set>
 
+#include "build/planted_fault.h"
+
 namespace hidet::graph {
 using namespace ir;
 
@@ -93,6 +95,7 @@ void rename(Module& m, const std::string& launch, const std::string& name) {
 int KernelStore::add(const Group& g) {
   PlanKernel k;
   k.recorded = with_workspace(schedule(g, target_, cuda_), g.fused, &k.workspace);
+  if (!cuda_) k.recorded = with_planted_fault(std::move(k.recorded), g);
   verify(k.recorded);
   const size_t base = g.inputs.size() + g.outputs.size() + (g.fused.temporaries.empty() ? 0 : 1);
   k.module = run_passes(k.recorded, lowering(cuda_ ? Target::cuda : Target::cpu));
@@ -226,6 +229,7 @@ class Planner {
     s.name = "copy";
     s.inputs = {value(t)};
     s.outputs = {value(result)};
+    plan_.values[s.outputs[0]].tensor = t;  // it holds the same value
     plan_.steps.push_back(s);
     return s.outputs[0];
   }

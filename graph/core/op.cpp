@@ -1,6 +1,6 @@
 // op.cpp - attributes, the registry, applying operators, and the helpers that compute definitions use.
 // Needs: register_operators, made by CMake from the files in graph/ops.
-// Threading: thread-safe; a RecordScope counts for its thread.
+// Threading: thread-safe; a RecordScope and a NameScope count for their thread.
 #include <hidet/graph/op.h>
 #include <hidet/ir/dim.h>
 #include <hidet/runtime/error.h>
@@ -13,6 +13,7 @@ void register_operators(OpRegistry& ops);
 
 namespace {
 thread_local int record_depth = 0;
+thread_local std::string scope_name;
 
 template <class T>
 const T& get_attr(const std::map<std::string, AttrValue>& values, const std::string& name,
@@ -160,7 +161,7 @@ std::vector<Tensor> apply(const std::string& op, const std::vector<Tensor>& inpu
   use->def = def;
   use->inputs = inputs;
   use->attrs = std::move(attrs);
-  use->name = name;
+  use->name = name.empty() ? scope_name : name;
   return apply_def(std::move(use));
 }
 
@@ -171,12 +172,17 @@ std::vector<Tensor> apply(std::shared_ptr<const OpDef> def, const std::vector<Te
   use->custom = std::move(def);
   use->inputs = inputs;
   use->attrs = std::move(attrs);
-  use->name = name;
+  use->name = name.empty() ? scope_name : name;
   return apply_def(std::move(use));
 }
 
 RecordScope::RecordScope() { record_depth++; }
 RecordScope::~RecordScope() { record_depth--; }
+
+NameScope::NameScope(std::string name) : outer_(scope_name) {
+  if (!name.empty()) scope_name = std::move(name);
+}
+NameScope::~NameScope() { scope_name = std::move(outer_); }
 
 ir::VarRef task_input(int index, const TensorSpec& spec) {
   return ir::tensor_var("x" + std::to_string(index), spec.dtype, ir::to_exprs(spec.shape));

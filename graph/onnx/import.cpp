@@ -218,6 +218,7 @@ std::vector<Value> Importer::results(const NodeCall& call) const {
   if (auto known = fold(call)) return {Value{std::nullopt, std::move(known)}};
   const Converter* row = find_converter(op, context_.opset);
   if (!row) call.unsupported("its input is no tensor whose shape is known");
+  const NameScope name(call.node().name);
   std::optional<RecordScope> record;
   if (!is_elementwise(row) || !only_scalars(call.values())) record.emplace();
   std::vector<Value> out;

@@ -4,6 +4,12 @@
 #include <hidet/graph/op.h>
 #include <hidet/ir/dim.h>
 #include <hidet/runtime/error.h>
+#include <hidet/runtime/thread_pool.h>
+
+#include "core/gemm.h"
+#include "core/op_common.h"
+
+#include <algorithm>
 
 namespace hidet::graph {
 using ir::Value;
@@ -26,6 +32,35 @@ ir::Task finish(ir::Task t, ir::VarRef output) {
   t.outputs = {std::move(output)};
   t.inverse_maps.resize(t.inputs.size());
   return t;
+}
+
+// --- references: plain matrices again, then Eigen's products
+
+/// Panels [ceil(n/16)][k][16] as [k, n].
+template <class T>
+std::vector<T> plain_weight(const Tensor& panels, int64_t n) {
+  const int64_t k = panels.shape(1);
+  const T* from = static_cast<const T*>(panels.data());
+  std::vector<T> out(static_cast<size_t>(k * n));
+  for (int64_t i = 0; i < k; i++)
+    for (int64_t j = 0; j < n; j++)
+      out[i * n + j] = from[(j / kPanel * k + i) * kPanel + j % kPanel];
+  return out;
+}
+
+/// How a reference of floats is evaluated in a type as wide as its accumulator.
+template <class F>
+std::vector<Tensor> in_wide_type(const OpCall& c, const std::vector<Tensor>& inputs,
+                                 const std::vector<TensorSpec>& specs,
+                                 ir::Task (*compute)(const OpCall&), F run) {
+  if (!specs[0].dtype.is_float()) return interpret(compute(c), inputs);
+  const Tensor x = widened(inputs[0]), w = widened(inputs[1]);
+  const Tensor y = empty(to_concrete(specs[0].shape), x.dtype());
+  if (y.num_elements() > 0) {
+    if (x.dtype() == f64) run(x, w, y, double());
+    else run(x, w, y, float());
+  }
+  return {narrowed(y, specs[0].dtype)};
 }
 
 // --- pack_matmul_weight: [k, n] -> panels
@@ -60,6 +95,17 @@ ir::Task matmul_packed(const OpCall& c) {
     });
   });
   return finish(std::move(t), y);
+}
+
+std::vector<Tensor> matmul_reference(const OpCall& c, const std::vector<Tensor>& inputs) {
+  return in_wide_type(c, inputs, infer_matmul_packed(c), matmul_packed,
+                      [](const Tensor& x, const Tensor& w, const Tensor& y, auto zero) {
+                        using T = decltype(zero);
+                        const int64_t k = x.shape(-1), n = y.shape(-1);
+                        const std::vector<T> plain = plain_weight<T>(w, n);
+                        gemm(static_cast<const T*>(x.data()), plain.data(),
+                             static_cast<T*>(y.data()), y.num_elements() / n, n, k);
+                      });
 }
 
 // --- pack_conv_weight: [o, c, r, s] -> panels with k = (r, s, c)
@@ -138,6 +184,47 @@ ir::Task conv(const OpCall& c) {
   return finish(std::move(t), y);
 }
 
+/// Calls `tap(row, k, pixel)` for each output row of image n and tap; `pixel` is its channels, or null outside.
+template <class T, class F>
+void each_tap(const Window& w, const Tensor& x, const Tensor& y, int64_t row, F tap) {
+  const int64_t oh = y.shape(1), ow = y.shape(2), height = x.shape(1), width = x.shape(2);
+  const int64_t n = row / (oh * ow), at[2] = {row / ow % oh, row % ow};
+  const T* image = static_cast<const T*>(x.data()) + n * height * width * x.shape(3);
+  for (int64_t r = 0; r < w.kernel[0]; r++)
+    for (int64_t s = 0; s < w.kernel[1]; s++) {
+      const int64_t h = at[0] * w.stride[0] + r * w.dilation[0] - w.pad[0];
+      const int64_t v = at[1] * w.stride[1] + s * w.dilation[1] - w.pad[1];
+      const bool inside = h >= 0 && h < height && v >= 0 && v < width;
+      tap(r * w.kernel[1] + s, inside ? image + (h * width + v) * x.shape(3) : nullptr);
+    }
+}
+
+/// One image row of outputs at a time: its windows as the rows of a matrix, times the weight.
+std::vector<Tensor> conv_reference(const OpCall& c, const std::vector<Tensor>& inputs) {
+  return in_wide_type(c, inputs, infer_conv(c), conv,
+                      [&](const Tensor& x, const Tensor& w, const Tensor& y, auto zero) {
+                        using T = decltype(zero);
+                        const Window window(c.attrs);
+                        const int64_t n = y.shape(3), channels = x.shape(3), depth = w.shape(1);
+                        const int64_t rows = y.num_elements() / n, strip = 4096;
+                        const std::vector<T> plain = plain_weight<T>(w, n);
+                        std::vector<T> columns(static_cast<size_t>(std::min(rows, strip) * depth));
+                        for (int64_t first = 0; first < rows; first += strip) {
+                          const int64_t count = std::min(strip, rows - first);
+                          runtime::parallel_for(count, 64, [&](int64_t begin, int64_t end) {
+                            for (int64_t i = begin; i < end; i++)
+                              each_tap<T>(window, x, y, first + i, [&](int64_t k, const T* pixel) {
+                                T* to = columns.data() + i * depth + k * channels;
+                                if (pixel) std::copy_n(pixel, channels, to);
+                                else std::fill_n(to, channels, T(0));
+                              });
+                          });
+                          gemm(columns.data(), plain.data(), static_cast<T*>(y.data()) + first * n,
+                               count, n, depth);
+                        }
+                      });
+}
+
 // --- pack_depthwise_weight: [c, 1, r, s] -> [r * s, c]; depthwise_nhwc
 std::vector<TensorSpec> infer_pack_depthwise(const OpCall& c) {
   const auto& w = c.inputs[0].shape;
@@ -168,6 +255,27 @@ ir::Task depthwise(const OpCall& c) {
     });
   });
   return finish(std::move(t), y);
+}
+
+std::vector<Tensor> depthwise_reference(const OpCall& c, const std::vector<Tensor>& inputs) {
+  return in_wide_type(c, inputs, infer_depthwise(c), depthwise,
+                      [&](const Tensor& x, const Tensor& w, const Tensor& y, auto zero) {
+                        using T = decltype(zero);
+                        const Window window(c.attrs);
+                        const int64_t channels = x.shape(3);
+                        runtime::parallel_for(
+                            y.num_elements() / channels, 64, [&](int64_t begin, int64_t end) {
+                              for (int64_t i = begin; i < end; i++) {
+                                T* to = static_cast<T*>(y.data()) + i * channels;
+                                std::fill_n(to, channels, T(0));
+                                each_tap<T>(window, x, y, i, [&](int64_t k, const T* pixel) {
+                                  const T* weight = static_cast<const T*>(w.data()) + k * channels;
+                                  for (int64_t ch = 0; ch < channels; ch++)
+                                    to[ch] += (pixel ? pixel[ch] : T(0)) * weight[ch];
+                                });
+                              }
+                            });
+                      });
 }
 
 // --- max_pool_nhwc
@@ -208,6 +316,7 @@ void register_packed(OpRegistry& ops) {
            .doc = "product with a packed weight of `n` columns",
            .infer = infer_matmul_packed,
            .compute = matmul_packed,
+           .reference = matmul_reference,
            .samples = {{{{f32, {"n", 5}}, {f32, {3, 5, 16}}}, {{"n", int64_t{35}}}},
                        {{{f32, {2, 3, 7}}, {f32, {1, 7, 16}}}, {{"n", int64_t{9}}}}}});
   ops.add({.name = "pack_conv_weight",
@@ -219,6 +328,7 @@ void register_packed(OpRegistry& ops) {
            .doc = "convolution of [n, h, w, c] with a packed weight of `n` output channels",
            .infer = infer_conv,
            .compute = conv,
+           .reference = conv_reference,
            .samples = {{{{f32, {"n", 7, 6, 3}}, {f32, {2, 27, 16}}}, with_n(window(3, 1, 1), 20)},
                        {{{f32, {1, 8, 8, 5}}, {f32, {1, 5, 16}}}, with_n(window(1, 2, 0), 16)}}});
   ops.add({.name = "pack_depthwise_weight",
@@ -230,6 +340,7 @@ void register_packed(OpRegistry& ops) {
            .doc = "depthwise convolution of [n, h, w, c] with an [r * s, c] weight",
            .infer = infer_depthwise,
            .compute = depthwise,
+           .reference = depthwise_reference,
            .samples = {{{{f32, {"n", 7, 6, 20}}, {f32, {9, 20}}}, window(3, 1, 1)},
                        {{{f32, {1, 9, 8, 33}}, {f32, {9, 33}}}, window(3, 2, 1)}}});
   ops.add({.name = "max_pool_nhwc",

@@ -41,6 +41,7 @@ FlowGraph rebuild(const FlowGraph& g, const NodeRewrite& rewrite) {
       inputs.push_back(mapped(t));
       changed = changed || !inputs.back().same_as(t);
     }
+    const NameScope name(n.op->name);
     std::vector<Tensor> outputs = rewrite(n, inputs);
     if (outputs.empty()) {
       if (!changed) continue;

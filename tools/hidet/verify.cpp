@@ -1,10 +1,14 @@
 // verify.cpp - hidet verify: the compiled model against the reference, as a whole and kernel by kernel.
 #include "command.h"
 
+#include <hidet/graph/build.h>
 #include <hidet/runtime/model_data.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <sstream>
+#include <unordered_map>
 
 namespace hidet::tools {
 namespace {
@@ -41,34 +45,65 @@ bool passes(const Difference& d, const VerifyCommand& o) {
   return d.same_kind && d.worst <= o.atol + o.rtol * d.scale;
 }
 
-/// The first kernel whose result differs from the reference on the same inputs, or empty.
-std::string first_wrong_kernel(const FlowGraph& graph, const CompiledModel& model,
-                               const std::vector<Tensor>& inputs, const VerifyCommand& o) {
-  // Results of the reference by the operator's name; a kernel carries its anchor's name, and its result is that of
-  // its last operator: the reference values are searched by shape and closeness among those of the same kernel.
-  std::vector<std::pair<std::string, Tensor>> reference;
-  (void)graph.run(inputs, [&](const FlowGraph::Node& n, const std::vector<Tensor>& out) {
-    for (const Tensor& t : out) reference.emplace_back(n.op->def->name, t);
-  });
-  std::string wrong;
-  (void)model.run(
-      inputs, {.interpret = true, .hook = [&](const InstructionEvent& e) {
-                 if (!wrong.empty()) return;
-                 for (const Tensor& t : e.outputs) {
-                   bool found = false, candidate = false;
-                   for (const auto& [name, r] : reference) {
-                     if (e.kernel.find(name) == std::string::npos || r.shape() != t.shape())
-                       continue;
-                     candidate = true;
-                     found = found || passes(compare(t, r), o);
-                     if (found) break;
-                   }
-                   if (candidate && !found)
-                     wrong = e.name + " (kernel " + e.kernel + ", candidate " + e.candidate + ")";
-                 }
-               }});
-  return wrong;
-}
+/// Finds the first kernel whose result differs from the reference: a kernel's output is compared with the tensor of the
+/// graph that the build says it holds, and a weight that the init program made with the operator that makes it.
+class OperatorByOperator {
+ public:
+  OperatorByOperator(const VerifyCommand& o, const CompiledModel& model,
+                     const std::vector<Tensor>& values)
+      : o_(o), model_(model), values_(values) {}
+
+  /// Empty: all kernels are right.
+  std::string first_wrong(const FlowGraph& graph, const std::vector<Tensor>& inputs) {
+    (void)graph.run(inputs, [&](const FlowGraph::Node& n, const std::vector<Tensor>& out) {
+      const std::string& name = n.op->name.empty() ? n.op->def->name : n.op->name;
+      for (size_t i = 0; i < out.size(); i++)
+        reference_[n.outputs[i].id()] = {name, n.op->def->name, out[i]};
+    });
+    (void)model_.run(inputs,
+                     {.interpret = true, .hook = [&](const InstructionEvent& e) { check(e); }});
+    return wrong_;
+  }
+  int compared() const { return compared_; }
+
+ private:
+  struct Expected {
+    std::string name, op;
+    Tensor value;
+  };
+
+  void check(const InstructionEvent& e) {
+    const Execution& program = model_.execution();
+    const Instruction& i = program.instructions[static_cast<size_t>(e.index)];
+    for (size_t k = 0; k < e.inputs.size(); k++)
+      if (const auto& w = program.weights_index;
+          std::find(w.begin(), w.end(), i.inputs[k]) != w.end())
+        check(i.inputs[k], e.inputs[k], "", "of the init program");
+    for (size_t k = 0; k < e.outputs.size(); k++)
+      check(i.outputs[k], e.outputs[k], e.name,
+            "kernel " + e.kernel + ", candidate " + e.candidate);
+    compared_++;
+  }
+  void check(int id, const Tensor& got, const std::string& step, const std::string& kernel) {
+    const auto it = reference_.find(values_.at(static_cast<size_t>(id)).id());
+    // A weight or input as the user gave it.
+    if (it == reference_.end() || !wrong_.empty()) return;
+    const Expected& r = it->second;
+    const Difference d = compare(got, r.value.reshape(got.shape()));
+    if (passes(d, o_)) return;
+    std::ostringstream text;
+    text << (step.empty() ? r.name : step) << " (" << r.op << ", " << kernel
+         << "): largest difference " << d.worst << " at scale " << d.scale;
+    wrong_ = text.str();
+  }
+
+  const VerifyCommand& o_;
+  const CompiledModel& model_;
+  const std::vector<Tensor>& values_;
+  std::unordered_map<const void*, Expected> reference_;
+  std::string wrong_;
+  int compared_ = 0;
+};
 
 int run(const VerifyCommand& o) {
   Progress progress(o.common.quiet);
@@ -76,7 +111,8 @@ int run(const VerifyCommand& o) {
   const FlowGraph graph = optimize(imported, {.level = o.level});
   BuildModelOptions b;
   b.progress = [&](const std::string& phase, int done, int total) { progress(phase, done, total); };
-  const CompiledModel model = graph.build(b);
+  graph::BuildReport report;
+  const CompiledModel model = CompiledModel::from_data(graph::build_model_data(graph, b, &report));
   const std::vector<Tensor> inputs =
       make_inputs(model.inputs(), o.inputs, model.device(), o.common.quiet);
   progress("reference", 0, 1);
@@ -97,12 +133,13 @@ int run(const VerifyCommand& o) {
                     {"pass", pass}});
   }
   progress("operator by operator", 0, 1);
-  const std::string wrong = first_wrong_kernel(graph, model, inputs, o);
+  OperatorByOperator one_by_one(o, model, report.values);
+  const std::string wrong = one_by_one.first_wrong(graph, inputs);
   if (!wrong.empty()) std::printf("first wrong operator: %s\n", wrong.c_str());
   ok = ok && wrong.empty();
   if (ok)
-    std::printf("equal to the reference, as a whole and operator by operator (%zu kernels)\n",
-                model.execution().instructions.size());
+    std::printf("equal to the reference, as a whole and operator by operator (%d kernels)\n",
+                one_by_one.compared());
   write_json(o.common, {{"model", o.file},
                         {"status", ok ? "pass" : "mismatch"},
                         {"first_wrong", wrong},

@@ -11,6 +11,8 @@ struct BuildReport {
   int kernels = 0;         ///< kernel launches of one run
   int kernels_unique = 0;  ///< distinct kernels, init's included, over all targets
   int cache_hits = 0;      ///< objects that came from the build cache
+  /// By id of the last program's Execution::tensors: the graph's tensor whose value it holds.
+  std::vector<Tensor> values;
 };
 
 /// Builds every target of `options` (none: this machine's CPU). Weights are referenced, not copied.

@@ -110,6 +110,18 @@ class RecordScope {
   RecordScope(const RecordScope&) = delete;
 };
 
+/// While one is open on this thread, operators that are given no name get this one (importers: the node's; passes: that
+/// of the operator that is rewritten). An empty name changes nothing.
+class NameScope {
+ public:
+  explicit NameScope(std::string name);
+  ~NameScope();
+  NameScope(const NameScope&) = delete;
+
+ private:
+  std::string outer_;
+};
+
 /// Evaluates one operator on concrete CPU tensors with the reference evaluator.
 std::vector<Tensor> evaluate(const Operator& op, const std::vector<Tensor>& inputs);
 /// Interprets a task's compute definition on concrete CPU tensors; `symbols` are bound from the inputs' shapes
