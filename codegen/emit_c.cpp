@@ -79,7 +79,7 @@ std::set<std::string> fallible_functions(const Module& module) {
       const Prim* p = as<Prim>(&n);
       if (n.kind == Kind::Assert || n.kind == Kind::Launch ||
           (loop && loop->how == LoopKind::parallel) ||
-          (p && (p->name == "scratch" || p->name == "printf")))
+          (p && (p->name == "scratch" || p->name == "printf" || p->name == "refuse")))
         fallible.insert(f.name);
       if (const Call* c = as<Call>(&n)) {
         callees[f.name].insert(c->callee);
@@ -531,6 +531,7 @@ class CEmitter final : public Emitter {
   }
   Text prim(const Prim& p) override {
     if (p.name == "printf") return print(p);
+    if (p.name == "refuse") return refuse(p);
     if (p.name == "scratch")
       return {"({ void* hidet_m = H->scratch(ctx, " + expr(p.args[0]) + ", " + expr(p.args[1]) +
                   "); if (!hidet_m) return 6; (" + type(p.type) + ")hidet_m; })",
@@ -543,7 +544,8 @@ class CEmitter final : public Emitter {
     for (const Expr& a : p.args) args += (args.empty() ? "" : ", ") + expr(a);
     return {prelude_.math(p.name, p.args.at(0)->type) + "(" + args + ")", 15};
   }
-  Text print(const Prim& p) {
+  /// Arguments of a format, promoted as C's variable arguments are.
+  std::string format_arguments(const Prim& p) {
     std::string args;
     for (const Expr& a : p.args) {
       const std::string text = operand(through_f32(a), 14);
@@ -556,7 +558,16 @@ class CEmitter final : public Emitter {
                                    : "") +
               text;
     }
-    return {"({ int32_t hidet_s = H->print(ctx, " + args + "); if (hidet_s) return hidet_s; })",
+    return args;
+  }
+  Text print(const Prim& p) {
+    return {"({ int32_t hidet_s = H->print(ctx, " + format_arguments(p) +
+                "); if (hidet_s) return hidet_s; })",
+            16};
+  }
+  Text refuse(const Prim& p) {
+    return {"({ char hidet_m[512]; __builtin_snprintf(hidet_m, sizeof hidet_m, " +
+                format_arguments(p) + "); return H->raise(ctx, 2, hidet_m); })",
             16};
   }
 

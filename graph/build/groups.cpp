@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "build/index_checks.h"
+
 namespace hidet::graph {
 using namespace ir;
 
@@ -232,7 +234,7 @@ class Fuser {
   }
 
   bool accepts_prologue(const Draft& d, size_t k) const {
-    if (d.anchor.opaque) return false;
+    if (d.anchor.opaque || holds_indices(d.anchor_node->op->def->name, k)) return false;
     return !d.schedule || (k == 0 && d.schedule->prologue_first_input);
   }
   /// How often an element of input k may be read: once for injective operators, a few times for rows.

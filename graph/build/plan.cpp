@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <set>
 
+#include "build/index_checks.h"
 #include "build/planted_fault.h"
 
 namespace hidet::graph {
@@ -95,7 +96,7 @@ void rename(Module& m, const std::string& launch, const std::string& name) {
 int KernelStore::add(const Group& g) {
   PlanKernel k;
   k.recorded = with_workspace(schedule(g, target_, cuda_), g.fused, &k.workspace);
-  if (!cuda_) k.recorded = with_planted_fault(std::move(k.recorded), g);
+  if (!cuda_) k.recorded = with_planted_fault(with_index_checks(std::move(k.recorded), g), g);
   verify(k.recorded);
   const size_t base = g.inputs.size() + g.outputs.size() + (g.fused.temporaries.empty() ? 0 : 1);
   k.module = run_passes(k.recorded, lowering(cuda_ ? Target::cuda : Target::cpu));

@@ -1,5 +1,6 @@
-// gather.cpp - elements by index tensors. Negative indices count from the end; the reference refuses others
-// outside the axis by name, the compute definition clamps them (memory is never read out of bounds).
+// gather.cpp - elements by index tensors. Negative indices count from the end; the reference and the CPU's kernels
+// (build/index_checks) refuse others outside the axis. The compute definition clamps them: memory is never read out of
+// bounds, and a CUDA kernel reads an element at the edge of the axis.
 #include <hidet/graph/ops.h>
 
 #include "core/op_common.h"
@@ -70,12 +71,13 @@ ir::Task compute_elements(const OpCall& call) {
 
 /// Refuses an index outside the axis.
 void check_indices(const std::string& name, const OpCall& call, const Tensor& indices) {
-  const int64_t n = call.inputs[0].shape[check(name, call)].value();
+  const size_t axis = check(name, call);
+  const int64_t n = call.inputs[0].shape[axis].value();
   for (int64_t k = 0, count = indices.num_elements(); k < count; k++) {
     const int64_t i =
         indices.dtype() == i32 ? indices.data<int32_t>()[k] : indices.data<int64_t>()[k];
-    HIDET_OP_REQUIRE(i >= -n && i < n, name, "the index ", i, " is outside axis ",
-                     call.attrs.integer("axis"), " of ", shape_text(call.inputs[0].shape));
+    HIDET_OP_REQUIRE(i >= -n && i < n, name, "the index ", i, " is outside axis ", axis, " of ",
+                     shape_text(call.inputs[0].shape));
   }
 }
 

@@ -1,6 +1,6 @@
 // gather_nd.cpp - slices of x at index tuples: the last dimension of `indices` holds one index for
-// each of x's dimensions after `batch_dims`. Negative indices count from the end; the reference
-// refuses others outside of x by name, the compute definition clamps them.
+// each of x's dimensions after `batch_dims`. Negative indices count from the end; others
+// outside of x are refused or clamped as gather does.
 #include "core/op_common.h"
 
 namespace hidet::graph {

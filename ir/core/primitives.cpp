@@ -53,6 +53,8 @@ const std::vector<Primitive> kTable = {
      "a * b + c with one rounding"},
     // --- output; $0 is the format, the rest are promoted as C's variable arguments are
     {"printf", -1, T::any, R::none, "@", "@", 0, false, false, false, "prints"},
+    {"refuse", -1, T::cpu, R::none, "@", nullptr, 0, false, false, false,
+     "the call fails with this message: a usage error"},
     // --- CUDA: indices
     {"thread_idx_x", 0, T::cuda, R::i32, nullptr, "((int)threadIdx.x)", 0, true, false, false,
      "thread index in the block"},
