@@ -5,6 +5,9 @@
 #include <hidet/ir/dim.h>
 #include <hidet/runtime/error.h>
 
+#include <optional>
+#include <set>
+
 #include "core/evaluate.h"
 
 namespace hidet::graph {
@@ -48,25 +51,33 @@ bool is_concrete_call(const std::vector<Tensor>& inputs, const Attrs& attrs) {
   return true;
 }
 
-/// Where the results are: with the first symbolic input, else with the first input, else where the
-/// attribute `device` says.
+/// Where the results are: with the symbolic inputs (on a GPU if one of them is), else with a concrete input on
+/// a GPU, else where the attribute `device` says.
 Device device_of(const std::vector<Tensor>& inputs, const Attrs& attrs) {
+  std::optional<Device> symbolic;
   for (const Tensor& t : inputs)
-    if (t.is_symbolic()) return t.device();
+    if (t.is_symbolic() && (!symbolic || symbolic->is_cpu())) symbolic = t.device();
+  if (symbolic) return *symbolic;
   for (const Tensor& t : inputs)
     if (t.device().is_cuda()) return t.device();
   return attrs.has("device") ? Device(attrs.text("device")) : Device();
 }
 
-/// Symbolic inputs of one operator are on one device.
+/// Symbolic inputs of one operator are on one device; what is made of weights alone may be on the CPU.
 void check_devices(const OpDef& def, const std::vector<Tensor>& inputs) {
   const Tensor* first = nullptr;
   for (const Tensor& t : inputs) {
     if (!t.is_symbolic()) continue;
-    if (!first) first = &t;
-    HIDET_REQUIRE(t.device() == first->device(), ErrorCode::usage, "", def.name,
-                  ": its inputs are on ", first->device(), " and on ", t.device(),
-                  "; put them on one device");
+    if (!first) {
+      first = &t;
+      continue;
+    }
+    if (t.device() == first->device()) continue;
+    if (t.device().is_cpu() && is_weight(t)) continue;
+    const bool weights = first->device().is_cpu() && is_weight(*first);
+    HIDET_REQUIRE(weights, ErrorCode::usage, "", def.name, ": its inputs are on ", first->device(),
+                  " and on ", t.device(), "; put them on one device");
+    first = &t;
   }
 }
 
@@ -147,6 +158,20 @@ OpCall Operator::call() const {
   for (const Tensor& t : inputs) out.inputs.push_back({t.dtype(), t.shape_expr()});
   out.attrs = attrs;
   return out;
+}
+
+bool is_weight(const Tensor& t) {
+  std::set<const void*> seen;
+  std::vector<Tensor> stack{t};
+  while (!stack.empty()) {
+    const Tensor at = stack.back();
+    stack.pop_back();
+    if (!at.is_symbolic() || !seen.insert(at.id()).second) continue;
+    const auto op = producer_of(at);
+    if (!op) return false;
+    stack.insert(stack.end(), op->inputs.begin(), op->inputs.end());
+  }
+  return true;
 }
 
 std::shared_ptr<const Operator> producer_of(const Tensor& tensor) {

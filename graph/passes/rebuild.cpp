@@ -3,28 +3,12 @@
 
 #include <hidet/runtime/error.h>
 
-#include <set>
-
 namespace hidet::graph {
 
 std::vector<Tensor> same_node(const FlowGraph::Node& n, const std::vector<Tensor>& inputs) {
   const Operator& op = *n.op;
   if (op.custom) return apply(op.custom, inputs, op.attrs, op.name);
   return apply(op.def->name, inputs, op.attrs, op.name);
-}
-
-bool is_weight(const Tensor& t) {
-  std::set<const void*> seen;
-  std::vector<Tensor> stack{t};
-  while (!stack.empty()) {
-    const Tensor at = stack.back();
-    stack.pop_back();
-    if (!at.is_symbolic() || !seen.insert(at.id()).second) continue;
-    const auto op = producer_of(at);
-    if (!op) return false;
-    stack.insert(stack.end(), op->inputs.begin(), op->inputs.end());
-  }
-  return true;
 }
 
 FlowGraph rebuild(const FlowGraph& g, const NodeRewrite& rewrite) {

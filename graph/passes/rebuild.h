@@ -20,9 +20,6 @@ FlowGraph rebuild(const FlowGraph& g, const NodeRewrite& rewrite);
 /// The node again on new inputs.
 std::vector<Tensor> same_node(const FlowGraph::Node& n, const std::vector<Tensor>& inputs);
 
-/// True where a value depends on weights alone (no input of the graph reaches it).
-bool is_weight(const Tensor& t);
-
 FlowGraph fold_batch_norm(
     const FlowGraph& g);  ///< conv + batch_norm becomes conv + bias, computed by the init program
 FlowGraph clean_moves(

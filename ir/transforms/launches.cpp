@@ -38,19 +38,24 @@ Stmt launch_of(const Function& kernel, const Call& call) {
 
 using Symbols = std::set<std::string>;
 
-void add_symbols(const Stmt& s, Symbols& out, std::set<std::string>& callees) {
-  visit_all(s, [&](const Node& n) {
+/// Of a function's body, and of the sizes that a kernel is launched with.
+void add_symbols(const Function& f, Symbols& out, std::set<std::string>& callees) {
+  const auto visit = [&](const Node& n) {
     if (const DimSymbol* d = as<DimSymbol>(&n)) out.insert(d->name);
     if (const Call* c = as<Call>(&n)) callees.insert(c->callee);
     if (const Launch* l = as<Launch>(&n)) callees.insert(l->callee);
-  });
+  };
+  visit_all(f.body, visit);
+  for (const auto* list : {&f.launch.grid, &f.launch.block, &f.launch.cluster})
+    for (const Expr& e : *list) visit_all(e, visit);
+  if (f.launch.shared_bytes) visit_all(f.launch.shared_bytes, visit);
 }
 
 /// The symbols of every function, with those of the functions that it calls.
 std::map<std::string, Symbols> symbols_of(const Module& module) {
   std::map<std::string, Symbols> symbols;
   std::map<std::string, std::set<std::string>> callees;
-  for (const Function& f : module.functions) add_symbols(f.body, symbols[f.name], callees[f.name]);
+  for (const Function& f : module.functions) add_symbols(f, symbols[f.name], callees[f.name]);
   for (bool grew = true; grew;) {
     grew = false;
     for (auto& [name, list] : callees)

@@ -107,7 +107,9 @@ class OperatorByOperator {
 
 int run(const VerifyCommand& o) {
   Progress progress(o.common.quiet);
-  const FlowGraph imported = from_onnx(o.file);
+  OnnxOptions onnx;
+  if (!o.device.empty()) onnx.device = Device(o.device);
+  const FlowGraph imported = from_onnx(o.file, onnx);
   const FlowGraph graph = optimize(imported, {.level = o.level});
   BuildModelOptions b;
   b.progress = [&](const std::string& phase, int done, int total) { progress(phase, done, total); };
@@ -156,6 +158,7 @@ Command add_verify(CLI::App& root) {
   app->add_option("file", o->file, "the .onnx file")->required();
   app->add_option("--rtol", o->rtol, "allowed difference relative to the scale of the output");
   app->add_option("--atol", o->atol, "allowed absolute difference");
+  app->add_option("--device", o->device, "cpu or cuda:0");
   app->add_option("--opt-level", o->level, "0 nothing .. 3 everything")->check(CLI::Range(0, 3));
   o->inputs.add_to(*app);
   o->common.add_to(*app);

@@ -94,6 +94,8 @@ struct Operator {
 };
 /// The operator that made a symbolic tensor, or null (a graph input or a concrete tensor).
 std::shared_ptr<const Operator> producer_of(const Tensor& tensor);
+/// True where a value depends on weights alone (no input of a graph reaches it).
+bool is_weight(const Tensor& t);
 
 /// Applies an operator: infers; where all inputs are concrete (and no RecordScope is open) evaluates at
 /// once with the reference evaluator, else returns symbolic tensors.
