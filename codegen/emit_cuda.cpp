@@ -1,10 +1,12 @@
 // emit_cuda.cpp - device code as CUDA C++. Vectors are a small template with lane-wise operators; halves are
 // __half and __nv_bfloat16, computed in float (widen-halves). An assert writes its id to the module's error word.
 #include "emitter.h"
+#include "multiples.h"
 
 #include <hidet/ir/rewriter.h>
 #include <hidet/runtime/error.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -63,11 +65,12 @@ __device__ __forceinline__ float hidet_floormod_f(float a, float b) { float r = 
 __device__ __forceinline__ double hidet_floormod_f(double a, double b) { double r = fmod(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
 )";
 
+// Whole vectors where the address allows it.
 constexpr const char kVectors[] = R"(template <class T, int N> struct hidet_vec { T v[N]; };
 template <class T, int N> struct __align__(sizeof(T) * N) hidet_pack { T v[N]; };
-template <class T, int N> __device__ __forceinline__ hidet_vec<T, N> hidet_load(const T* p) {
+template <class T, int N> __device__ __forceinline__ hidet_vec<T, N> hidet_load(const T* p, bool whole) {
   hidet_vec<T, N> r;
-  if (((unsigned long long)p % (sizeof(T) * N)) == 0) {
+  if (whole) {
     hidet_pack<T, N> q = *(const hidet_pack<T, N>*)p;
     for (int i = 0; i < N; ++i) r.v[i] = q.v[i];
   } else {
@@ -75,8 +78,8 @@ template <class T, int N> __device__ __forceinline__ hidet_vec<T, N> hidet_load(
   }
   return r;
 }
-template <class T, int N> __device__ __forceinline__ void hidet_store(T* p, hidet_vec<T, N> x) {
-  if (((unsigned long long)p % (sizeof(T) * N)) == 0) {
+template <class T, int N> __device__ __forceinline__ void hidet_store(T* p, hidet_vec<T, N> x, bool whole) {
+  if (whole) {
     hidet_pack<T, N> q;
     for (int i = 0; i < N; ++i) q.v[i] = x.v[i];
     *(hidet_pack<T, N>*)p = q;
@@ -102,6 +105,7 @@ class CudaEmitter final : public Emitter {
       any = true;
       if (f.kind == FuncKind::cuda_internal) prototypes += signature(f) + ";\n";
       dynamic_offset_ = 0;
+      multiples_ = Multiples(f);
       open(signature(f) + " {");
       if (f.body) stmt(f.body);
       close();
@@ -333,17 +337,27 @@ class CudaEmitter final : public Emitter {
     }
     return "((" + t + ")(" + x + "))";
   }
+  /// Whether `lanes` elements from there on are aligned as a whole: true, or the check at run time.
+  std::string is_whole(const Expr& base, const Expr& index, const Type& t, const std::string& at) {
+    const auto bytes = static_cast<int64_t>(t.dtype().bytes());
+    if (std::min(multiples_.of_address(base), multiples_.of(index) * bytes) % (bytes * t.lanes()) ==
+        0)
+      return "true";
+    return "(unsigned long long)(" + at + ") % " + std::to_string(bytes * t.lanes()) + " == 0";
+  }
   Text vector_load(const Load& l) override {
     vectors_ = true;
+    const std::string at = expr(l.base) + " + " + operand(l.index, 13);
     return {"hidet_load<" + type(l.type.with_lanes(1)) + ", " + std::to_string(l.type.lanes()) +
-                ">(" + expr(l.base) + " + " + operand(l.index, 13) + ")",
+                ">(" + at + ", " + is_whole(l.base, l.index, l.type, at) + ")",
             15};
   }
   std::string vector_store(const Store& s) override {
     vectors_ = true;
-    return "hidet_store<" + type(s.value->type.with_lanes(1)) + ", " +
-           std::to_string(s.value->type.lanes()) + ">(" + expr(s.base) + " + " +
-           operand(s.index, 13) + ", " + expr(s.value) + ");";
+    const Type& t = s.value->type;
+    const std::string at = expr(s.base) + " + " + operand(s.index, 13);
+    return "hidet_store<" + type(t.with_lanes(1)) + ", " + std::to_string(t.lanes()) + ">(" + at +
+           ", " + expr(s.value) + ", " + is_whole(s.base, s.index, t, at) + ");";
   }
   Text broadcast(const Broadcast& b) override { return lanewise(b.type, {b.a}, "$x0"); }
   Text make_vector(const MakeVector& m) override {
@@ -400,6 +414,7 @@ class CudaEmitter final : public Emitter {
   int lane_count_ = 0, asserts_ = 0;
   int64_t dynamic_offset_ = 0;  ///< bytes of dynamic shared memory that the function has declared
   bool halves_ = false, vectors_ = false;
+  Multiples multiples_;  ///< of the function that is written
 };
 
 }  // namespace

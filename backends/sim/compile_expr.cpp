@@ -213,7 +213,7 @@ void Compiler::prim(const Prim& p, int32_t dst) {
           static_cast<int32_t>(out_.prints.size() - 1)});
     return;
   }
-  if (p.name == "prefetch") return;
+  if (p.name == "prefetch" || p.name == "assume_aligned") return;
   if (p.name == "scratch") {
     const int32_t slot = widened(p.args.at(0)), bytes = widened(p.args.at(1));
     emit({Op::scratch, 0, {}, {}, 1, dst, slot, bytes});

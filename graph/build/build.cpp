@@ -407,6 +407,12 @@ ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options,
   for (const TensorSignature& in : m.inputs) on_cuda = on_cuda || in.device.is_cuda();
   if (targets.empty())
     targets = on_cuda ? backends::default_cuda_targets() : std::vector<std::string>{"native"};
+  for (std::string& t : targets) {
+    if (on_cuda && t == "native")
+      t = backends::CudaArch::parse(t).name;  // not the CPU of this machine
+    HIDET_REQUIRE(!on_cuda || !CpuTarget::is_cpu_target(t), ErrorCode::usage, "", "the model '",
+                  m.name, "' has inputs on a GPU and cannot be built for '", t, "'");
+  }
   for (const std::string& t : targets) ProgramBuilder(g, options, m, report).build(t);
   return m;
 }

@@ -74,13 +74,14 @@ struct Draft {
   std::vector<Tensor> anchor_inputs;
   std::vector<Tensor> outputs;
   bool injective = false, is_view = false, dead = false;
-  const CpuSchedule* schedule = nullptr;
+  const ScheduleRules* schedule = nullptr;
 };
 
 class Fuser {
  public:
-  Fuser(const std::vector<const FlowGraph::Node*>& nodes, const std::vector<Tensor>& outputs)
-      : nodes_(nodes) {
+  Fuser(const std::vector<const FlowGraph::Node*>& nodes, const std::vector<Tensor>& outputs,
+        bool cuda)
+      : nodes_(nodes), cuda_(cuda) {
     for (const Tensor& t : outputs) uses_[t.id()] += 2;  // an output is kept
     for (const FlowGraph::Node* n : nodes)
       for (const Tensor& t : n->op->inputs) uses_[t.id()]++;
@@ -119,7 +120,8 @@ class Fuser {
       d.anchor.inputs[k] = v;
     }
     for (Compute& c : d.anchor.computes) c.value = substitute(c.value, map);
-    d.schedule = find_cpu_schedule(d.anchor);
+    if (cuda_) d.schedule = find_cuda_schedule(d.anchor);
+    else d.schedule = find_cpu_schedule(d.anchor);
     return d;
   }
 
@@ -366,6 +368,7 @@ class Fuser {
   }
 
   const std::vector<const FlowGraph::Node*>& nodes_;
+  bool cuda_;
   std::unordered_map<ValueId, int> uses_, made_by_;
   std::unordered_map<ValueId, VarRef> variables_;
   std::vector<Tensor> keep_;
@@ -375,8 +378,8 @@ class Fuser {
 }  // namespace
 
 std::vector<Group> fuse(const std::vector<const FlowGraph::Node*>& nodes,
-                        const std::vector<Tensor>& outputs) {
-  return Fuser(nodes, outputs).run();
+                        const std::vector<Tensor>& outputs, bool cuda) {
+  return Fuser(nodes, outputs, cuda).run();
 }
 
 }  // namespace hidet::graph

@@ -19,8 +19,9 @@ struct Group {
   bool is_view = false;  ///< only changes the shape: no kernel, the output is the input's memory
 };
 
-/// Groups in an order in which they can run. `is_output`: values that must exist after the run.
+/// Groups in an order in which they can run. `outputs`: values that must exist after the run.
+/// `cuda`: kernels for a GPU, whose templates accept other anchors.
 std::vector<Group> fuse(const std::vector<const FlowGraph::Node*>& nodes,
-                        const std::vector<Tensor>& outputs);
+                        const std::vector<Tensor>& outputs, bool cuda = false);
 
 }  // namespace hidet::graph

@@ -55,7 +55,10 @@ Module with_workspace(Module m, const FusedTask& f, DimExpr* bytes) {
 
 Module schedule(const Group& g, const CpuTargetInfo& target, bool cuda) {
   if (g.fused.anchor.opaque) return *g.fused.anchor.opaque;
-  if (cuda) return auto_schedule_cuda(g.fused);
+  if (cuda) {
+    const CudaSchedule* s = find_cuda_schedule(g.fused.anchor);
+    return s ? s->make(g.fused) : auto_schedule_cuda(g.fused);
+  }
   const CpuSchedule* s = find_cpu_schedule(g.fused.anchor);
   return s ? s->make(g.fused, target) : auto_schedule_cpu(g.fused, target);
 }
@@ -153,7 +156,7 @@ class Planner {
     for (const auto& [t, place] : request_.given) value(t, place);
     std::vector<Tensor> outputs;
     for (const auto& [t, place] : request_.results) outputs.push_back(t);
-    std::vector<Group> groups = fuse(request_.nodes, outputs);
+    std::vector<Group> groups = fuse(request_.nodes, outputs, kernels_.cuda());
     for (const Tensor& t : outputs) kept_.insert(t.id());
     for (Group& g : groups)
       for (const Tensor& t : g.inputs) uses_[t.id()]++;

@@ -58,6 +58,7 @@ class KernelStore {
   /// Kernels for a CPU target, or for CUDA (with host code for that CPU target).
   explicit KernelStore(CpuTargetInfo target, bool cuda = false)
       : target_(std::move(target)), cuda_(cuda) {}
+  bool cuda() const { return cuda_; }
   /// The kernel of a group; returns its index.
   int add(const Group& group);
   const std::vector<PlanKernel>& kernels() const { return kernels_; }

@@ -14,6 +14,12 @@ Expr size_of(const std::vector<Expr>& shape) {
   return n;
 }
 
+Value declare(std::vector<Stmt>& body, const std::string& name, const Value& value) {
+  const VarRef v = make_var(name, value.type());
+  body.push_back(make_stmt<DeclVar>({}, v, value.expr()));
+  return Value(Expr(v));
+}
+
 Stmt loop_from(const std::string& name, const Expr& begin, const Expr& end, int64_t step,
                const std::function<Stmt(const Value&)>& body) {
   const VarRef v = make_var(name, Type(i64));
@@ -33,11 +39,11 @@ Unflattened unflatten(const Expr& flat, const std::vector<Expr>& shape) {
   Expr rest = flat;
   for (size_t d = shape.size(); d-- > 0;) {
     const Expr at = d == 0 ? rest : make_binary(BinaryOp::mod, rest, shape[d]);
-    const VarRef v = make_var("i" + std::to_string(d), Type(i64));
+    const VarRef v = make_var("i" + std::to_string(d), flat->type);
     out.declarations.push_back(make_stmt<DeclVar>({}, v, at));
     out.indices[d] = Value(Expr(v));
     if (d == 0) break;
-    const VarRef next = make_var("rest", Type(i64));
+    const VarRef next = make_var("rest", flat->type);
     out.declarations.push_back(
         make_stmt<DeclVar>({}, next, make_binary(BinaryOp::div, rest, shape[d])));
     rest = next;

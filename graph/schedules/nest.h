@@ -8,8 +8,12 @@ namespace hidet::graph {
 
 /// An i64 constant.
 ir::Expr index(int64_t v);
+inline ir::Value number(int64_t v) { return ir::Value(index(v)); }
 /// Products and quotients of sizes, folded where constant.
 ir::Expr size_of(const std::vector<ir::Expr>& shape);
+
+/// Declares an immutable variable in `body` and returns it.
+ir::Value declare(std::vector<ir::Stmt>& body, const std::string& name, const ir::Value& value);
 
 /// for (var < end) { body(var) } of i64.
 ir::Stmt loop(const std::string& name, const ir::Expr& end, ir::LoopKind how,
@@ -18,7 +22,7 @@ ir::Stmt loop(const std::string& name, const ir::Expr& end, ir::LoopKind how,
 ir::Stmt loop_from(const std::string& name, const ir::Expr& begin, const ir::Expr& end,
                    int64_t step, const std::function<ir::Stmt(const ir::Value&)>& body);
 
-/// Indices of flat position `flat` in `shape` (row major): declarations to emit first, and the indices.
+/// Indices of flat position `flat` in `shape` (row major), of its type: declarations to emit first, and the indices.
 struct Unflattened {
   std::vector<ir::Stmt> declarations;
   std::vector<ir::Value> indices;

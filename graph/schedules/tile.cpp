@@ -20,12 +20,6 @@ std::vector<int64_t> split_evenly(int64_t n, int64_t most) {
   return out;
 }
 
-Value declare(std::vector<Stmt>& body, const std::string& name, const Value& value) {
-  const VarRef v = make_var(name, value.type());
-  body.push_back(make_stmt<DeclVar>({}, v, value.expr()));
-  return Value(Expr(v));
-}
-
 Value pointer_to(const VarRef& tensor) {
   return Value(make_address(tensor, std::vector<Expr>(shape_of(tensor).size(), index(0))));
 }

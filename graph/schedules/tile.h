@@ -51,9 +51,6 @@ ir::Stmt copy_values(const ir::Value& to, const ir::Value& from, int64_t count, 
 ir::Stmt zero_values(const ir::Value& to, int64_t count, int lanes);
 
 // --- small pieces
-inline ir::Value number(int64_t v) { return ir::Value(index(v)); }
-/// Declares an immutable variable in `body` and returns it.
-ir::Value declare(std::vector<ir::Stmt>& body, const std::string& name, const ir::Value& value);
 /// Pointer to element `offset` behind a tensor's first element.
 ir::Value pointer_to(const ir::VarRef& tensor);
 /// The least of two.

@@ -124,6 +124,9 @@ const std::vector<Primitive> kTable = {
     {"cp_async_wait", 0, T::cuda, R::none, nullptr,
      "asm volatile(\"cp.async.wait_group %0;\\n\" ::\"n\"($k0))", 80, false, false, false,
      "waits until $k0 groups are pending"},
+    {"assume_aligned", 1, T::cuda, R::none, nullptr,
+     "__builtin_assume(((unsigned long long)($0) & ($k0 - 1)) == 0)", 0, false, false, false,
+     "promises that a pointer is a multiple of $k0 bytes, a power of two"},
     // --- fast math (CUDA)
     {"fast_exp", 1, T::cuda, R::f32, nullptr, "__expf($0)", 0, true, true, false,
      "approximate e^x"},

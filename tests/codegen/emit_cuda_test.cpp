@@ -57,6 +57,36 @@ TEST_P(Text, CompilesForEveryDtype) {
   }
 }
 
+/// The text of y[index] = x[index] for 4 lanes, with the promise that both begin at a multiple of 16 bytes or without.
+std::string copy_text(const Expr& index, bool promised) {
+  Module m = map_kernel(f32, [](Expr x) { return x; });
+  Function& k = m.functions[0];
+  std::vector<Stmt> body;
+  for (const VarRef& p : k.params)
+    if (promised)
+      body.push_back(make_stmt<Evaluate>({}, make_prim("assume_aligned", {p}, Type(), {16})));
+  body.push_back(make_stmt<Store>({}, k.params[1], index, make_load(k.params[0], index, 4)));
+  k.body = make_seq(body);
+  return codegen::emit_cuda(run_passes(m, lowering(Target::cuda)));
+}
+
+TEST(VectorAccess, IsCheckedWhereTheAddressIsNotKnown) {
+  const Expr thread = make_prim("thread_idx_x", {}, Type(i32));
+  const auto plus = [](const Expr& a, int64_t b) {
+    return make_binary(BinaryOp::add, a, make_int(b, Type(i32)));
+  };
+  const auto times = [](const Expr& a, int64_t b) {
+    return make_binary(BinaryOp::mul, a, make_int(b, Type(i32)));
+  };
+  const auto checked = [](const std::string& text) { return text.find("% 16 == 0") != text.npos; };
+  EXPECT_FALSE(checked(copy_text(times(thread, 4), true)));
+  EXPECT_FALSE(checked(copy_text(plus(times(thread, 12), 8), true)));
+  EXPECT_TRUE(checked(copy_text(times(thread, 4), false)));
+  EXPECT_TRUE(checked(copy_text(times(thread, 6), true)));
+  EXPECT_TRUE(checked(copy_text(plus(times(thread, 4), 2), true)));
+  EXPECT_TRUE(checked(copy_text(thread, true)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, Text, ::testing::Values("sm_80", "sm_90a"));
 
 }  // namespace

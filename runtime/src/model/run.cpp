@@ -4,6 +4,7 @@
 
 #include "hidet/runtime/device_api.h"
 #include "hidet/runtime/error.h"
+#include "src/cuda/cuda_module.h"
 #include "src/model/state.h"
 
 namespace hidet::runtime {
@@ -60,6 +61,19 @@ void copy_into(const Tensor& to, const Tensor& from) {
                 " bytes is a copy of ", from.bytes(), " bytes");
   if (to.bytes() > 0)
     copy_bytes(to.data(), to.device(), from.data(), from.device(), static_cast<size_t>(to.bytes()));
+}
+
+/// GPU kernels read whole vectors, so a tensor that begins elsewhere is read from a copy, made in the order of `stream`.
+Tensor aligned_input(const ModelState& state, size_t i, const Tensor& t, CUstream_st* stream) {
+  for (const OutputPlan& plan : state.outputs)
+    HIDET_REQUIRE(plan.from != OutputPlan::From::shared || plan.index != static_cast<int>(i),
+                  ErrorCode::usage, "", "input '", state.inputs[i].signature.name,
+                  "' is changed in place and must begin at a multiple of ", kCudaAlignment,
+                  " bytes");
+  Tensor copy = empty(t.shape(), t.dtype(), t.device());
+  cuda_copy_async(t.device().index(), stream, copy.data(), t.data(),
+                  static_cast<size_t>(t.bytes()));
+  return copy;
 }
 
 /// An assertion that failed in a kernel of an earlier run is told now, when it has not been before.
@@ -143,7 +157,12 @@ std::vector<Tensor> run_code(const ModelState& state, const std::vector<Tensor>&
   const ContextPool::Use context(state.code->pool);
   std::vector<void*>& pointers = context->pointers;
   pointers.clear();
-  for (const Tensor& t : inputs) pointers.push_back(t.data());
+  std::vector<Tensor> copies;  // until the launch
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool moved = state.device.is_cuda() && !is_cuda_aligned(inputs[i]);
+    if (moved) copies.push_back(aligned_input(state, i, inputs[i], stream));
+    pointers.push_back(moved ? copies.back().data() : inputs[i].data());
+  }
   for (const OutputPlan& plan : state.outputs) {
     outputs.push_back(make_output(plan, inputs, symbols));
     const bool given = plan.from == From::code || plan.from == From::shared;

@@ -76,6 +76,12 @@ class SharedWeights {
   std::shared_ptr<const Weights> weights_;
 };
 
+/// What the kernels of a GPU program may take for granted of every tensor they are given.
+constexpr uintptr_t kCudaAlignment = 16;
+inline bool is_cuda_aligned(const Tensor& t) {
+  return reinterpret_cast<uintptr_t>(t.data()) % kCudaAlignment == 0;
+}
+
 /// Loaded program and everything derived from it.
 struct ModelState {
   ModelState(ModelData model, const Choice& choice);

@@ -65,6 +65,8 @@ std::shared_ptr<const Weights> make_weights(const ModelState& state, std::vector
     const Tensor& from = w.source >= 0 ? weights->sources[w.source] : results[index];
     if (!from.defined()) return weights;
     weights->placed.push_back(from.to(state.device));
+    if (state.device.is_cuda() && !is_cuda_aligned(weights->placed.back()))
+      weights->placed.back() = weights->placed.back().cpu().to(state.device);
     weights->pointers.push_back(weights->placed.back().data());
   }
   weights->ready = true;

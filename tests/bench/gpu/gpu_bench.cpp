@@ -37,17 +37,21 @@ int64_t count(const Shape& shape) {
 }
 
 Case chain(int64_t n) {
-  return {"chain", {{n}},
+  return {"chain",
+          {{n}},
           [](const std::vector<Tensor>& x) {
             const Tensor half = ops::scalar_like(x[0], 0.5), one = ops::scalar_like(x[0], 1);
             return ops::relu(ops::add(ops::mul(x[0], half), one));
           },
-          0, [](const Values& x, int64_t i) { return std::max(0.0, x[0][i] * 0.5 + 1); }};
+          0,
+          [](const Values& x, int64_t i) { return std::max(0.0, x[0][i] * 0.5 + 1); }};
 }
 
 Case gelu_bias(int64_t rows, int64_t columns) {
-  return {"gelu_bias", {{rows, columns}, {columns}},
-          [](const std::vector<Tensor>& x) { return ops::gelu(ops::add(x[0], x[1])); }, 0,
+  return {"gelu_bias",
+          {{rows, columns}, {columns}},
+          [](const std::vector<Tensor>& x) { return ops::gelu(ops::add(x[0], x[1])); },
+          0,
           [columns](const Values& x, int64_t i) {
             const double v = static_cast<double>(x[0][i]) + x[1][i % columns];
             return 0.5 * v * (1 + std::erf(v / std::sqrt(2.0)));
@@ -61,8 +65,10 @@ std::string sizes(const Shape& shape) {
 }
 
 Case softmax(int64_t rows, int64_t columns) {
-  return {"softmax_" + sizes({rows, columns}), {{rows, columns}},
-          [](const std::vector<Tensor>& x) { return ops::softmax(x[0]); }, 0,
+  return {"softmax_" + sizes({rows, columns}),
+          {{rows, columns}},
+          [](const std::vector<Tensor>& x) { return ops::softmax(x[0]); },
+          0,
           [columns](const Values& x, int64_t i) {
             const float* row = x[0].data() + i / columns * columns;
             double most = row[0], sum = 0;
@@ -73,8 +79,10 @@ Case softmax(int64_t rows, int64_t columns) {
 }
 
 Case layer_norm(int64_t rows, int64_t columns) {
-  return {"layer_norm_" + sizes({rows, columns}), {{rows, columns}, {columns}, {columns}},
-          [](const std::vector<Tensor>& x) { return ops::layer_norm(x[0], x[1], x[2]); }, 0,
+  return {"layer_norm_" + sizes({rows, columns}),
+          {{rows, columns}, {columns}, {columns}},
+          [](const std::vector<Tensor>& x) { return ops::layer_norm(x[0], x[1], x[2]); },
+          0,
           [columns](const Values& x, int64_t i) {
             const float* row = x[0].data() + i / columns * columns;
             double sum = 0, squares = 0;
@@ -88,8 +96,10 @@ Case layer_norm(int64_t rows, int64_t columns) {
 }
 
 Case row_sum(int64_t rows, int64_t columns) {
-  return {"row_sum_" + sizes({rows, columns}), {{rows, columns}},
-          [](const std::vector<Tensor>& x) { return ops::reduce_sum(x[0], {1}); }, 0,
+  return {"row_sum_" + sizes({rows, columns}),
+          {{rows, columns}},
+          [](const std::vector<Tensor>& x) { return ops::reduce_sum(x[0], {1}); },
+          0,
           [columns](const Values& x, int64_t i) {
             double sum = 0;
             for (int64_t c = 0; c < columns; c++) sum += x[0][i * columns + c];
@@ -100,7 +110,8 @@ Case row_sum(int64_t rows, int64_t columns) {
 Case matmul(int64_t batch, int64_t m, int64_t n, int64_t k) {
   const Shape a = batch > 1 ? Shape{batch, m, k} : Shape{m, k};
   const Shape b = batch > 1 ? Shape{batch, k, n} : Shape{k, n};
-  return {"matmul_" + sizes(batch > 1 ? Shape{batch, m, n, k} : Shape{m, n, k}), {a, b},
+  return {"matmul_" + sizes(batch > 1 ? Shape{batch, m, n, k} : Shape{m, n, k}),
+          {a, b},
           [](const std::vector<Tensor>& x) { return ops::matmul(x[0], x[1]); },
           2.0 * double(batch) * double(m) * double(n) * double(k),
           [=](const Values& x, int64_t i) {
@@ -206,7 +217,9 @@ double worst_error(const Case& c, const std::vector<Tensor>& inputs, const Tenso
   const int64_t n = count(host.shape());
   double worst = 0, scale = 0;
   for (int i = 0; i < 500; i++) {
-    const int64_t at = i == 0 ? 0 : i == 1 ? n - 1 : static_cast<int64_t>(random() % static_cast<uint64_t>(n));
+    const int64_t at = i == 0   ? 0
+                       : i == 1 ? n - 1
+                                : static_cast<int64_t>(random() % static_cast<uint64_t>(n));
     const double e = c.expected(values, at);
     scale = std::max(scale, std::fabs(e));
     const double d = std::fabs(got[at] - e);
@@ -240,12 +253,26 @@ bool measure(const Case& c, double copy) {
   return ok;
 }
 
+/// An input that begins at 4 bytes past a multiple of 16 gives the same results.
+bool run_unaligned() {
+  const Tensor x = symbol({1000}, f32, "cuda");
+  const CompiledModel model =
+      optimize(trace_from({ops::relu(x)}, {x})).build({.name = "unaligned"});
+  const Tensor host = randn({1001}, f32), whole = host.cuda();
+  const std::vector<float> got = model.run({whole.view_at(4, {1000}, f32)})[0].to_vector<float>(),
+                           all = host.to_vector<float>();
+  bool ok = true;
+  for (size_t i = 0; i < got.size(); i++) ok = ok && got[i] == std::max(all[i + 1], 0.0f);
+  std::printf("%-4s unaligned input\n", ok ? "ok" : "BAD");
+  return ok;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
   const double copy = copy_gbps();
   std::printf("%s, copy %.0f GB/s\n", cuda_device_info(0).name.c_str(), copy);
-  bool ok = true;
+  bool ok = run_unaligned();
   for (const Case& c : cases()) {
     bool wanted = argc == 1;
     for (int i = 1; i < argc; i++) wanted = wanted || c.name.starts_with(argv[i]);

@@ -63,19 +63,28 @@ struct CpuTargetInfo {
   }
 };
 
-/// A way to make a CPU kernel for some anchors. The function is called "launch", kind public, its parameters
-/// are fused.parameters(); DimSymbols may be used freely.
-struct CpuSchedule {
+/// Which anchors a template takes, and what may be fused with them.
+struct ScheduleRules {
   std::string name;
   std::function<bool(const ir::Task& anchor)> accepts;
   bool prologue_first_input = false;  ///< accepts a prologue on anchor input 0
   bool epilogue = false;              ///< accepts epilogue steps
+};
+/// A way to make a kernel for some anchors. The function is called "launch", kind public, its parameters
+/// are fused.parameters(); DimSymbols may be used freely.
+struct CpuSchedule : ScheduleRules {
   std::function<ir::Module(const FusedTask&, const CpuTargetInfo&)> make;
 };
-/// A file schedules/cpu_<x>.cpp defines `CpuSchedule cpu_<x>_schedule()`; CMake lists all of them here.
+struct CudaSchedule : ScheduleRules {
+  std::function<ir::Module(const FusedTask&)> make;
+};
+/// A file schedules/cpu_<x>.cpp defines `CpuSchedule cpu_<x>_schedule()`, cuda_<x>.cpp `CudaSchedule
+/// cuda_<x>_schedule()`; CMake lists all of them here.
 const std::vector<CpuSchedule>& cpu_schedules();
+const std::vector<CudaSchedule>& cuda_schedules();
 /// The first schedule that accepts, or null (auto-scheduler).
 const CpuSchedule* find_cpu_schedule(const ir::Task& anchor);
+const CudaSchedule* find_cuda_schedule(const ir::Task& anchor);
 
 /// A correct, vectorised, parallel kernel for any compute definition.
 ir::Module auto_schedule_cpu(const FusedTask& fused, const CpuTargetInfo& target);
