@@ -124,7 +124,8 @@ class Module final : public CudaModule {
       result = driver().cuLibraryGetGlobal(&address, &size, library, name.c_str());
       if (result != kNotFound) break;
     }
-    check(result, "cuLibraryGetGlobal", "the variable " + name);
+    check(result, "cuLibraryGetGlobal",
+          detail::concat("the variable ", name, " of the code for ", target_));
     if (bytes) *bytes = size;
     return as_host(address);
   }
@@ -230,7 +231,9 @@ class Module final : public CudaModule {
     size_t bytes = 0;
     const int result = driver().cuLibraryGetGlobal(&variable, &bytes, library, kErrorWord);
     if (result == kNotFound) return;
-    check(result, "cuLibraryGetGlobal", kErrorWord);
+    // Code is loaded lazily: this is where a damaged one shows.
+    check(result, "cuLibraryGetGlobal",
+          detail::concat("the variable ", kErrorWord, " of the code for ", target_));
     HIDET_REQUIRE(bytes == sizeof(void*), ErrorCode::bad_file, "", "the GPU code's ", kErrorWord,
                   " is no pointer");
     if (!error_word_.data()) {
