@@ -38,4 +38,13 @@ inline onnx_test::Model small_net() {
   return m;
 }
 
+/// x[batch, 5] -> matmul -> relu.
+inline onnx_test::Model product_net() {
+  using namespace onnx_test;
+  Model m;
+  m.input("x", 1, {"batch", 5}).output("y").initializer(tensor<float>("w", {5, 3}, wave(15)));
+  m.node("MatMul", {"x", "w"}, {"p"}, {}, "product").node("Relu", {"p"}, {"y"}, {}, "relu");
+  return m;
+}
+
 }  // namespace tools_test

@@ -57,7 +57,20 @@ std::vector<double> measure(const CompiledModel& model, const std::vector<Tensor
   return times;
 }
 
+/// The percentiles to print, as given; the median is always printed.
+std::vector<std::pair<std::string, double>> percentiles_of(const std::string& text) {
+  std::vector<std::pair<std::string, double>> list;
+  for (const std::string& p : split(text, ',')) {
+    const double value = parse_number("--percentile", p);
+    HIDET_REQUIRE(value >= 0 && value <= 100, ErrorCode::usage, "", "--percentile: ", p,
+                  " is not from 0 to 100");
+    if (value != 50) list.emplace_back(p, value);
+  }
+  return list;
+}
+
 int run(const BenchCommand& o) {
+  const auto wanted = percentiles_of(o.percentiles);
   if (o.threads > 0) set_num_threads(o.threads);
   double load_ms = 0;
   const CompiledModel model = open_model(o.file, o.device, o.common.quiet, &load_ms);
@@ -83,8 +96,8 @@ int run(const BenchCommand& o) {
   std::printf("%s on %s, %d threads, %zu runs: min %.3f ms, median %.3f ms", o.file.c_str(),
               model.device().name().c_str(), num_threads(), times.size(), times.front(),
               percentile(times, 50));
-  for (const std::string& p : split(o.percentiles, ','))
-    if (p != "50") std::printf(", p%s %.3f ms", p.c_str(), percentile(times, std::stod(p)));
+  for (const auto& [text, p] : wanted)
+    std::printf(", p%s %.3f ms", text.c_str(), percentile(times, p));
   std::printf(", %.1f runs a second, load %.1f ms\n",
               1e3 * static_cast<double>(times.size()) / total, load_ms);
   if (o.memory) std::printf("peak memory: %lld bytes\n", static_cast<long long>(peak));

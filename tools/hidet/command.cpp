@@ -7,8 +7,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 namespace hidet::tools {
@@ -90,6 +92,14 @@ std::map<std::string, std::vector<DimExpr>> parse_shapes(const std::string& text
   return shapes;
 }
 
+double parse_number(const std::string& what, const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  HIDET_REQUIRE(!text.empty() && *end == 0, ErrorCode::usage, "", what, ": '", text,
+                "' is no number");
+  return value;
+}
+
 void write_json(const Common& common, const nlohmann::ordered_json& value) {
   if (common.json.empty()) return;
   const std::string text = value.dump(2) + "\n";
@@ -163,29 +173,21 @@ Tensor generated(const TensorSignature& s, const Shape& shape, const InputOption
   HIDET_REQUIRE(range.empty() || range.size() == 2, ErrorCode::usage, "", "--val-range: '",
                 options.range, "' should be LOW,HIGH");
   const uint64_t seed = options.seed * 1000 + index;
-  if (s.dtype.is_float()) {
-    if (range.empty()) return randn(shape, s.dtype, {}, seed);
-    return uniform(shape, std::stod(range[0]), std::stod(range[1]), s.dtype, {}, seed);
-  }
-  const int64_t low = range.empty() ? 0 : std::stoll(range[0]),
-                high = range.empty() ? 2 : std::stoll(range[1]);
-  return randint(shape, low, high, s.dtype, {}, seed);
+  const double low = range.empty() ? 0 : parse_number("--val-range", range[0]),
+               high = range.empty() ? 2 : parse_number("--val-range", range[1]);
+  HIDET_REQUIRE(low < high && std::fabs(low) < 0x1p53 && std::fabs(high) < 0x1p53, ErrorCode::usage,
+                "", "--val-range: '", options.range, "' should be LOW,HIGH with LOW below HIGH");
+  if (!s.dtype.is_float())
+    return randint(shape, static_cast<int64_t>(low), static_cast<int64_t>(high), s.dtype, {}, seed);
+  return range.empty() ? randn(shape, s.dtype, {}, seed)
+                       : uniform(shape, low, high, s.dtype, {}, seed);
 }
 
 Tensor parse_values(const std::string& name, const std::string& text, const Shape& shape,
                     DType dtype) {
   std::vector<double> values;
-  for (const std::string& v : split(text, ',')) {
-    size_t used = 0;
-    double x = 0;
-    try {
-      x = std::stod(v, &used);
-    } catch (const std::exception&) {
-    }
-    HIDET_REQUIRE(used == v.size(), ErrorCode::usage, "", "--input ", name, ": '", v,
-                  "' is no number");
-    values.push_back(x);
-  }
+  for (const std::string& v : split(text, ','))
+    values.push_back(parse_number("--input " + name, v));
   HIDET_REQUIRE(static_cast<int64_t>(values.size()) == product(shape), ErrorCode::usage, "",
                 "--input ", name, ": ", values.size(), " values were given for the shape ",
                 shape_text(shape));

@@ -42,6 +42,8 @@ void watch_for_cancel();
 
 /// "x:1x3x224x224,ids:batchxseq" -> shapes by input name. Throws Error(usage).
 std::map<std::string, std::vector<DimExpr>> parse_shapes(const std::string& text);
+/// A number; throws Error(usage) that begins with `what` ("--val-range") and says `text` is none.
+double parse_number(const std::string& what, const std::string& text);
 /// Splits at `separator`; no empty parts.
 std::vector<std::string> split(const std::string& text, char separator);
 

@@ -1,0 +1,159 @@
+// model_costs.cpp - what a compiled model costs beside its kernels: loading, memory, saving, one run of almost nothing.
+// usage: model_costs_bench MODEL.hidet [FOLDER]      FOLDER: where the file is saved again (default: the model's)
+// Prints a table. Each load is in a process of its own whose pages of the file are warm.
+#include <fcntl.h>
+#include <hidet/hidet.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+/// Anonymous memory of this process in bytes: what is not pages of files.
+double anonymous_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("RssAnon:", 0) == 0) return 1024.0 * std::atof(line.c_str() + 8);
+  return 0;
+}
+
+struct Loaded {
+  double ms, anonymous;
+};
+/// Loads the file in a child, twice: the first in a fresh process, and again in the same one.
+std::vector<Loaded> load_in_child(const std::string& path) {
+  int ends[2];
+  if (pipe(ends) != 0) return {};
+  const pid_t pid = fork();
+  if (pid == 0) {
+    Loaded out[2];
+    for (Loaded& l : out) {
+      const double before = anonymous_bytes();
+      const Clock::time_point start = Clock::now();
+      const hidet::CompiledModel model = hidet::load_model(path);
+      l.ms = ms_since(start);
+      l.anonymous = anonymous_bytes() - before;
+    }
+    _exit(write(ends[1], out, sizeof out) == sizeof out ? 0 : 1);
+  }
+  close(ends[1]);
+  Loaded out[2] = {};
+  const bool fine = read(ends[0], out, sizeof out) == sizeof out;
+  close(ends[0]);
+  waitpid(pid, nullptr, 0);
+  if (fine) return {out[0], out[1]};
+  return {};
+}
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+void row(const char* what, const char* unit, std::vector<double> values, const char* wanted) {
+  std::printf("| %s | %.3f | %.3f | %s | %s |\n", what,
+              *std::min_element(values.begin(), values.end()), median(values), unit, wanted);
+}
+
+void loads(const std::string& path) {
+  std::vector<double> first, again, memory;
+  (void)load_in_child(path);  // the pages get warm
+  for (int i = 0; i < 9; i++)
+    if (const std::vector<Loaded> l = load_in_child(path); l.size() == 2) {
+      first.push_back(l[0].ms);
+      again.push_back(l[1].ms);
+      memory.push_back(l[0].anonymous / (1 << 20));
+    }
+  row("load in a fresh process", "ms", first, "15");
+  row("load again in that process", "ms", again, "");
+  row("memory beyond the file's pages after the load", "MiB", memory, "64");
+}
+
+/// Writing and fsyncing as many bytes, the least that a save can cost.
+double plain_write(const std::string& path, const std::vector<char>& bytes) {
+  const Clock::time_point start = Clock::now();
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t done = write(fd, bytes.data() + at, bytes.size() - at);
+    if (done <= 0) break;
+    at += static_cast<size_t>(done);
+  }
+  fsync(fd);
+  close(fd);
+  return ms_since(start);
+}
+
+void saves(const std::string& path, const std::string& folder) {
+  const hidet::CompiledModel model = hidet::load_model(path);
+  const std::string out = folder + "/model_costs.hidet", plain = folder + "/model_costs.bytes";
+  model.save(out);
+  std::vector<char> bytes(std::filesystem::file_size(out));
+  std::ifstream(out, std::ios::binary)
+      .read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::vector<double> save, write, ratio;
+  for (int i = 0; i < 5; i++) {  // in turns, so that both meet the same disk
+    write.push_back(plain_write(plain, bytes));
+    const Clock::time_point start = Clock::now();
+    model.save(out);
+    save.push_back(ms_since(start));
+    ratio.push_back(save.back() / write.back());
+  }
+  std::filesystem::remove(out);
+  std::filesystem::remove(plain);
+  row("save", "ms", save, "");
+  row("write and fsync of the same bytes", "ms", write, "");
+  row("save / that, in turns", "times", ratio, "1.5");
+}
+
+void small_run() {
+  using namespace hidet;
+  const Tensor x = symbol({2, 3}, f32, {}, "x");
+  const Tensor y =
+      ops::matmul(ops::matmul(x, randn({3, 3}, f32, {}, 1)), randn({3, 3}, f32, {}, 2));
+  const CompiledModel model = optimize(trace_from(y)).build();
+  const Tensor in = randn({2, 3}, f32, {}, 3);
+  std::vector<double> us;
+  for (int round = 0; round < 50; round++) {
+    const Clock::time_point start = Clock::now();
+    for (int i = 0; i < 2000; i++) (void)model(in);
+    us.push_back(ms_since(start) * 1e3 / 2000);
+  }
+  row("one run of two 2x3 matmuls", "us", us, "2");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2 || argc > 3) {
+    std::fprintf(stderr, "usage: %s MODEL.hidet [FOLDER]\n", argv[0]);
+    return 2;
+  }
+  try {
+    const std::string path = argv[1];
+    const std::string folder =
+        argc == 3 ? argv[2] : std::filesystem::path(path).parent_path().string();
+    std::printf("| %s, %.0f MB | least | median | unit | wanted at most |\n|---|---|---|---|---|\n",
+                std::filesystem::path(path).filename().c_str(),
+                static_cast<double>(std::filesystem::file_size(path)) / 1e6);
+    loads(path);  // first: its children must not inherit threads or memory
+    saves(path, folder.empty() ? "." : folder);
+    small_run();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "model_costs_bench: %s\n", e.what());
+    return 1;
+  }
+  return 0;
+}
