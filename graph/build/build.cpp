@@ -47,9 +47,10 @@ Parts split(const FlowGraph& g) {
 /// Text that identifies how an init value is made.
 class Keys {
  public:
-  Keys(const FlowGraph& g) {
+  /// `sources`: for each weight of g its index among the model's source weights.
+  Keys(const FlowGraph& g, const std::vector<int>& sources) {
     for (size_t i = 0; i < g.weights().size(); i++)
-      keys_[g.weights()[i].id()] = "w" + std::to_string(i);
+      keys_[g.weights()[i].id()] = "w" + std::to_string(sources[i]);
     for (const FlowGraph::Node& n : g.nodes())
       for (size_t i = 0; i < n.outputs.size(); i++) makers_[n.outputs[i].id()] = {&n, i};
   }
@@ -219,7 +220,12 @@ class ProgramBuilder {
  public:
   ProgramBuilder(const FlowGraph& g, const BuildModelOptions& options, ModelData& model,
                  BuildReport* report)
-      : g_(g), options_(options), model_(model), report_(report), keys_(g) {}
+      : g_(g),
+        options_(options),
+        model_(model),
+        report_(report),
+        sources_(add_sources(g, model)),
+        keys_(g, sources_) {}
 
   void build(const std::string& target) {
     const bool cuda = !CpuTarget::is_cpu_target(target);
@@ -265,6 +271,9 @@ class ProgramBuilder {
     for (size_t i = 0; i < g_.output_tensors().size(); i++)
       run.results.push_back({g_.output_tensors()[i], {Place::Kind::output, static_cast<int>(i)}});
     Plan plan = make_plan(run, kernels);
+    HIDET_REQUIRE(model_.programs.empty() || model_.share_map == run.share, ErrorCode::unsupported,
+                  "", "the programs of '", model_.name,
+                  "' for different devices share different outputs with their inputs");
     model_.share_map = run.share;
     return plan;
   }
@@ -272,7 +281,7 @@ class ProgramBuilder {
     PlanRequest init;
     init.nodes = needed(parts.init, used);
     for (size_t i = 0; i < g_.weights().size(); i++)
-      init.given.push_back({g_.weights()[i], {Place::Kind::source, static_cast<int>(i)}});
+      init.given.push_back({g_.weights()[i], {Place::Kind::source, sources_[i]}});
     for (size_t i = 0; i < used.size(); i++)
       if (used[i].is_symbolic())
         init.results.push_back({used[i], {Place::Kind::output, static_cast<int>(i)}});
@@ -342,6 +351,19 @@ class ProgramBuilder {
     for (const Tensor& t : g_.output_tensors()) take(t);
     return used;
   }
+  /// The index in ModelData::sources of each weight of g; graphs of one model share a tensor's.
+  static std::vector<int> add_sources(const FlowGraph& g, ModelData& model) {
+    std::vector<int> out;
+    for (size_t i = 0; i < g.weights().size(); i++) {
+      const Tensor& w = g.weights()[i];
+      const auto same = std::find_if(model.sources.begin(), model.sources.end(),
+                                     [&](const SourceWeight& s) { return s.data.same_as(w); });
+      out.push_back(static_cast<int>(same - model.sources.begin()));
+      if (same == model.sources.end())
+        model.sources.push_back({g.weight_names()[i], w.dtype(), w.shape(), w});
+    }
+    return out;
+  }
   /// Index in ModelData::stored, shared between targets by key.
   int store(const Tensor& t) {
     const std::string key = keys_.of(t);
@@ -352,7 +374,7 @@ class ProgramBuilder {
     w.dtype = t.dtype();
     w.shape = t.shape();
     for (size_t i = 0; i < g_.weights().size(); i++)
-      if (g_.weights()[i].same_as(t)) w.source = static_cast<int>(i);
+      if (g_.weights()[i].same_as(t)) w.source = sources_[i];
     model_.stored.push_back(std::move(w));
     return static_cast<int>(model_.stored.size()) - 1;
   }
@@ -376,6 +398,7 @@ class ProgramBuilder {
   const BuildModelOptions& options_;
   ModelData& model_;
   BuildReport* report_;
+  const std::vector<int> sources_;
   Keys keys_;
 };
 
@@ -389,32 +412,69 @@ std::string hash_text(const std::string& text) {
 
 }  // namespace
 
-ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options,
+namespace {
+
+bool on_gpu(const FlowGraph& g) {
+  const std::vector<Tensor>& in = g.input_tensors();
+  return std::any_of(in.begin(), in.end(), [](const Tensor& t) { return t.device().is_cuda(); });
+}
+
+/// The targets to build, by name; without any: those that suit the first graph's device.
+std::vector<std::string> targets_of(const std::vector<FlowGraph>& graphs,
+                                    const BuildModelOptions& options) {
+  const bool all_on_gpu = std::all_of(graphs.begin(), graphs.end(), on_gpu);
+  if (options.targets.empty())
+    return on_gpu(graphs[0]) ? backends::default_cuda_targets()
+                             : std::vector<std::string>{"native"};
+  std::vector<std::string> targets = options.targets;
+  for (std::string& t : targets)
+    if (all_on_gpu && t == "native")
+      t = backends::CudaArch::parse(t).name;  // not the CPU of this machine
+  return targets;
+}
+
+/// The graph that is built for a target.
+const FlowGraph& graph_for(const std::string& target, const std::vector<FlowGraph>& graphs,
+                           const std::string& model) {
+  const bool cpu = CpuTarget::is_cpu_target(target) || target == "native";
+  for (const FlowGraph& g : graphs)
+    if (on_gpu(g) != cpu || g.input_tensors().empty()) return g;
+  throw Error(ErrorCode::usage,
+              detail::concat("the model '", model, "' has inputs on a ", cpu ? "GPU" : "CPU",
+                             " and cannot be built for '", target, "'"));
+}
+
+bool same_interface(const std::vector<TensorSignature>& a, const std::vector<TensorSignature>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.name == y.name && x.dtype == y.dtype && x.shape == y.shape;
+  });
+}
+
+}  // namespace
+
+ModelData build_model_data(const std::vector<FlowGraph>& graphs, const BuildModelOptions& options,
                            BuildReport* report) {
+  HIDET_REQUIRE(!graphs.empty(), ErrorCode::usage, "", "a model is built from at least one graph");
+  const FlowGraph& first = graphs[0];
   ModelData m;
   m.name = options.name;
-  m.inputs = g.inputs();
-  m.outputs = g.outputs();
-  for (const std::string& s : g.symbols()) m.symbols.push_back({s});
-  m.graph_string = g.text();
+  m.inputs = first.inputs();
+  m.outputs = first.outputs();
+  for (const FlowGraph& g : graphs)
+    HIDET_REQUIRE(same_interface(g.inputs(), m.inputs) && same_interface(g.outputs(), m.outputs),
+                  ErrorCode::usage, "", "the graphs of '", m.name,
+                  "' differ in their inputs or outputs");
+  for (const std::string& s : first.symbols()) m.symbols.push_back({s});
+  m.graph_string = first.text();
   m.graph_hash = hash_text(m.graph_string);
-  for (size_t i = 0; i < g.weights().size(); i++) {
-    const Tensor& w = g.weights()[i];
-    m.sources.push_back({g.weight_names()[i], w.dtype(), w.shape(), w});
-  }
-  std::vector<std::string> targets = options.targets;
-  bool on_cuda = false;
-  for (const TensorSignature& in : m.inputs) on_cuda = on_cuda || in.device.is_cuda();
-  if (targets.empty())
-    targets = on_cuda ? backends::default_cuda_targets() : std::vector<std::string>{"native"};
-  for (std::string& t : targets) {
-    if (on_cuda && t == "native")
-      t = backends::CudaArch::parse(t).name;  // not the CPU of this machine
-    HIDET_REQUIRE(!on_cuda || !CpuTarget::is_cpu_target(t), ErrorCode::usage, "", "the model '",
-                  m.name, "' has inputs on a GPU and cannot be built for '", t, "'");
-  }
-  for (const std::string& t : targets) ProgramBuilder(g, options, m, report).build(t);
+  for (const std::string& t : targets_of(graphs, options))
+    ProgramBuilder(graph_for(t, graphs, m.name), options, m, report).build(t);
   return m;
+}
+
+ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options,
+                           BuildReport* report) {
+  return build_model_data(std::vector<FlowGraph>{g}, options, report);
 }
 
 }  // namespace graph

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace hidet::tools {
 namespace {
 
@@ -19,31 +21,38 @@ struct CompileOptions {
   Common common;
 };
 
-/// "cpu", "cpu:x86-64-v3,native", "cuda:sm_80,ptx" -> build targets; CPU and CUDA are not mixed in one file.
-std::vector<std::string> build_targets(const std::vector<std::string>& given, bool* cuda) {
+/// "cpu", "cpu:x86-64-v3,native", "cuda:sm_80,ptx" -> build targets.
+std::vector<std::string> build_targets(const std::vector<std::string>& given) {
   std::vector<std::string> out;
-  std::string first_kind;
-  *cuda = false;
   for (const std::string& t : given) {
     const size_t colon = t.find(':');
     const std::string kind = t.substr(0, colon);
     HIDET_REQUIRE(kind == "cpu" || kind == "cuda", ErrorCode::usage, "", "--target: '", t,
                   "' should be cpu[:LEVEL,...] or cuda[:ARCH,...]");
-    HIDET_REQUIRE(first_kind.empty() || kind == first_kind, ErrorCode::unsupported, "",
-                  "--target: this version makes files for CPUs or for GPUs, not for both in one");
-    first_kind = kind;
-    *cuda = kind == "cuda";
-    const std::vector<std::string> all = *cuda ? backends::default_cuda_targets()
-                                               : std::vector<std::string>{"x86-64-v3", "x86-64-v4"};
+    const bool cuda = kind == "cuda";
+    const std::vector<std::string> all = cuda ? backends::default_cuda_targets()
+                                              : std::vector<std::string>{"x86-64-v3", "x86-64-v4"};
     for (const std::string& level :
          colon == std::string::npos ? all : split(t.substr(colon + 1), ','))
-      out.push_back(*cuda ? backends::CudaArch::parse(level).name
-                          : backends::resolve_target(level).name());
+      out.push_back(cuda ? backends::CudaArch::parse(level).name
+                         : backends::resolve_target(level).name());
   }
   if (!out.empty()) return out;
   // Both levels that today's machines have; v4 only where the compiler at hand can make it.
   if (backends::cpu_compiler() == backends::CpuCompiler::cc) return {"x86-64-v3"};
   return {"x86-64-v3", "x86-64-v4"};
+}
+
+/// One graph for the CPU targets and one for the GPU targets, as far as there are such: layouts and fusion differ.
+std::vector<FlowGraph> optimized(const FlowGraph& imported, const std::vector<std::string>& targets,
+                                 const OptimizeOptions& options) {
+  const auto is_cpu = [](const std::string& t) { return CpuTarget::is_cpu_target(t); };
+  std::vector<FlowGraph> graphs;
+  if (std::any_of(targets.begin(), targets.end(), is_cpu))
+    graphs.push_back(optimize(imported, options));
+  if (!std::all_of(targets.begin(), targets.end(), is_cpu))
+    graphs.push_back(optimize(graph::on_device(imported, Device("cuda")), options));
+  return graphs;
 }
 
 int64_t file_bytes(const std::string& path) {
@@ -62,14 +71,12 @@ int run_compile(const CompileOptions& o) {
   progress("import", 0, 1);
   OnnxOptions onnx;
   onnx.shapes = parse_shapes(o.shapes);
-  bool cuda = false;
   BuildModelOptions b;
-  b.targets = build_targets(o.targets, &cuda);
-  if (cuda) onnx.device = Device("cuda");
+  b.targets = build_targets(o.targets);
   const FlowGraph imported = from_onnx(o.model, onnx);
   const double after_import = now_seconds();
   progress("optimize", 0, 1);
-  const FlowGraph graph = optimize(imported, {.level = o.level});
+  const std::vector<FlowGraph> graphs = optimized(imported, b.targets, {.level = o.level});
   const double after_optimize = now_seconds();
   b.space = o.space;
   b.name = o.name.empty() ? imported.name() : o.name;
@@ -77,7 +84,7 @@ int run_compile(const CompileOptions& o) {
   b.threads = o.jobs;
   b.progress = [&](const std::string& phase, int done, int total) { progress(phase, done, total); };
   graph::BuildReport report;
-  ModelData data = graph::build_model_data(graph, b, &report);
+  ModelData data = graph::build_model_data(graphs, b, &report);
   nlohmann::ordered_json targets = nlohmann::ordered_json::array();
   for (const ProgramData& p : data.programs) targets.push_back(p.target);
   // A GPU file is saved without being loaded: the GPU need not be here.
@@ -122,7 +129,9 @@ Command add_compile(CLI::App& root) {
   app->add_option("model", o->model, "the .onnx file")->required();
   app->add_option("-o,--output", o->output, "the .hidet file to write")->required();
   app->add_option("--target", o->targets,
-                  "cpu[:x86-64-v3,x86-64-v4|native] or cuda[:sm_80,sm_90a,ptx] (repeatable); "
+                  "cpu[:x86-64-v3,x86-64-v4|native] or cuda[:sm_80,sm_90a,ptx] (repeatable, both "
+                  "kinds go in one "
+                  "file); "
                   "default x86-64-v3 and v4");
   app->add_option("--shapes", o->shapes, "sizes or symbols of inputs: x:1x3x224x224,ids:batchxseq");
   app->add_option("--space", o->space, "0 one default a kernel, 1 a few candidates, 2 all")

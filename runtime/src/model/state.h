@@ -20,6 +20,7 @@ struct Weights {
   std::vector<Tensor> placed;   // in the order of ProgramData::stored, on the program's device
   std::vector<void*> pointers;  // their addresses
   bool ready = false;           // false: set_weights must come first
+  bool as_stored = false;  // made with ModelData::stored, which holds the results of all programs
 };
 
 /// How one dim of an input is checked.

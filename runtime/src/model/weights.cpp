@@ -55,6 +55,7 @@ std::shared_ptr<const Weights> make_weights(const ModelState& state, std::vector
   for (size_t i = 0; use_stored_data && i < results.size(); ++i) results[i] = data.stored[i].data;
   auto weights = std::make_shared<Weights>();
   weights->sources = std::move(sources);
+  weights->as_stored = use_stored_data;
   if (!state.code) return weights;
   if (needs_init(data, p, results)) {
     if (!sources_complete(data, weights->sources)) return weights;  // set_weights must come first
@@ -78,7 +79,8 @@ std::vector<Tensor> all_stored(const ModelState& state) {
   const std::shared_ptr<const Weights> weights =
       state.code ? ready_weights(state) : state.weights.load();
   std::vector<Tensor> results(data.stored.size());
-  for (size_t i = 0; !state.code && i < results.size(); ++i) results[i] = data.stored[i].data;
+  for (size_t i = 0; weights->as_stored && i < results.size(); ++i)
+    results[i] = data.stored[i].data;
   for (size_t i = 0; state.code && i < state.program().stored.size(); ++i) {
     const int index = state.program().stored[i];
     if (data.stored[index].source < 0) results[index] = weights->placed[i].cpu();

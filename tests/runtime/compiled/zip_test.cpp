@@ -89,6 +89,28 @@ TEST(Zip, LyingNumbers) {
   EXPECT_THAT(failure(""), HasSubstr("0 bytes"));
 }
 
+/// Bit by bit, as the definition says.
+uint32_t plain_crc(const std::string& text) {
+  uint32_t crc = ~0u;
+  for (const char c : text) {
+    crc ^= static_cast<uint8_t>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0xEDB88320u : 0);
+  }
+  return ~crc;
+}
+
+// Every length around the steps of 16 and 64 bytes, at every alignment.
+TEST(Digest, CrcOfEveryLength) {
+  std::string text(700, 0);
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 167 + i * i);
+  for (size_t length = 0; length <= 300; ++length) {
+    const size_t at = length % 17;
+    EXPECT_EQ(crc32(std::as_bytes(std::span(text).subspan(at, length))),
+              plain_crc(text.substr(at, length)))
+        << length;
+  }
+}
+
 TEST(Digest, KnownValuesAndJoins) {
   EXPECT_EQ(crc32(std::as_bytes(std::span("123456789", 9))), 0xCBF43926u);
   std::string text(3000001, 'a');

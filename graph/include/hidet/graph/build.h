@@ -19,4 +19,13 @@ struct BuildReport {
 ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options,
                            BuildReport* report = nullptr);
 
+/// The same for graphs of one model on different devices: each builds the targets of its device (GPU architectures where
+/// its inputs are on a GPU), and all programs are in one ModelData over the same source weights, those of equal tensors.
+/// The order of the programs is that of the targets. Throws Error(usage) where the graphs are not of one model.
+ModelData build_model_data(const std::vector<FlowGraph>& graphs, const BuildModelOptions& options,
+                           BuildReport* report = nullptr);
+
+/// The graph with its inputs on `device`; weights are shared with `g`.
+FlowGraph on_device(const FlowGraph& g, Device device);
+
 }  // namespace hidet::graph
