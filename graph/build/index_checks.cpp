@@ -73,7 +73,7 @@ bool holds_indices(const std::string& op, size_t k) {
   return k == 1 && (op == "gather" || op == "gather_elements" || op == "gather_nd");
 }
 
-Module with_index_checks(Module m, const Group& group) {
+Stmt index_checks(const Group& group) {
   std::vector<Stmt> checks;
   for (const FlowGraph::Node* n : group.members) {
     if (!holds_indices(n->op->def->name, 1)) continue;
@@ -84,13 +84,12 @@ Module with_index_checks(Module m, const Group& group) {
     for (const IndexedAxis& at : indexed_axes(*n->op))
       checks.push_back(check(*n->op, *indices, at));
   }
-  if (checks.empty()) return m;
-  for (Function& f : m.functions) {
-    if (f.name != "launch") continue;
-    checks.push_back(f.body);
-    f.body = make_seq(std::move(checks));
-    break;
-  }
+  return make_seq(std::move(checks));
+}
+
+Module with_index_checks(Module m, const Group& group) {
+  for (Function& f : m.functions)
+    if (f.name == "launch") f.body = make_seq({index_checks(group), f.body});
   return m;
 }
 

@@ -14,6 +14,8 @@ namespace hidet::graph {
 /// reads it.
 bool holds_indices(const std::string& op, size_t k);
 
+/// The checks of a group's indices; none: an empty statement.
+ir::Stmt index_checks(const Group& group);
 /// `m`, whose function "launch" takes the group's inputs first, with the checks before its work.
 ir::Module with_index_checks(ir::Module m, const Group& group);
 

@@ -7,6 +7,8 @@
 #include <hidet/ir/rewriter.h>
 #include <hidet/runtime/error.h>
 
+#include "build/form.h"
+
 #include <algorithm>
 #include <set>
 
@@ -97,12 +99,26 @@ void rename(Module& m, const std::string& launch, const std::string& name) {
 }  // namespace
 
 int KernelStore::add(const Group& g) {
+  const Stmt form = make_seq({form_of(g.fused), index_checks(g)});
+  const std::string hash = hex_hash(print(form)) + (has_planted_fault(g) ? "_broken" : "");
+  std::vector<int>& alike = by_form_[hash];
+  for (int k : alike)
+    if (equal(forms_[static_cast<size_t>(k)], form)) return k;
+  const std::string name =
+      "k_" + g.fused.name + "_" + hash + (alike.empty() ? "" : "_" + std::to_string(alike.size()));
+  alike.push_back(static_cast<int>(kernels_.size()));
+  forms_.push_back(form);
+  kernels_.push_back(make(g, name));
+  return alike.back();
+}
+
+PlanKernel KernelStore::make(const Group& g, const std::string& name) const {
   PlanKernel k;
-  k.recorded = with_workspace(schedule(g, target_, cuda_), g.fused, &k.workspace);
-  if (!cuda_) k.recorded = with_planted_fault(with_index_checks(std::move(k.recorded), g), g);
-  verify(k.recorded);
+  Module recorded = with_workspace(schedule(g, target_, cuda_), g.fused, &k.workspace);
+  if (!cuda_) recorded = with_planted_fault(with_index_checks(std::move(recorded), g), g);
+  verify(recorded);
   const size_t base = g.inputs.size() + g.outputs.size() + (g.fused.temporaries.empty() ? 0 : 1);
-  k.module = run_passes(k.recorded, lowering(cuda_ ? Target::cuda : Target::cpu));
+  k.module = run_passes(std::move(recorded), lowering(cuda_ ? Target::cuda : Target::cpu));
   const Function* launch = k.module.find("launch");
   HIDET_REQUIRE(launch && launch->kind == FuncKind::public_, ErrorCode::usage, "", "the operator '",
                 g.fused.name, "' has no public function 'launch'");
@@ -112,11 +128,6 @@ int KernelStore::add(const Group& g) {
                 g.inputs.size(), " inputs and ", g.outputs.size(), " outputs");
   for (size_t i = base; i < launch->params.size(); i++)
     k.symbols.push_back(launch->params[i]->name);
-  k.module.name = "";
-  const std::string text = print(k.module);
-  auto [it, fresh] = by_text_.emplace(text, static_cast<int>(kernels_.size()));
-  if (!fresh) return it->second;
-  const std::string name = "k_" + g.fused.name + "_" + hex_hash(text).substr(0, 8);
   k.module.name = name;
   rename(k.module, "launch", name);
   k.function = codegen::emitted_name(k.module, name);
@@ -132,8 +143,7 @@ int KernelStore::add(const Group& g) {
   k.data.workspace = k.workspace;
   k.data.share_map = g.fused.anchor.share_map;
   k.data.candidates = {{"default", "", k.function}};
-  kernels_.push_back(std::move(k));
-  return it->second;
+  return k;
 }
 
 DimExpr Plan::workspace() const {

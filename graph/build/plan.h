@@ -38,8 +38,7 @@ struct PlanKernel {
   std::vector<std::string> symbols;  ///< i64 parameters
   DimExpr workspace = 0;
   KernelData data;
-  ir::Module module;    ///< lowered (host part)
-  ir::Module recorded;  ///< as scheduled
+  ir::Module module;  ///< lowered
 };
 
 /// A program: steps in order, slots of workspace.
@@ -52,7 +51,7 @@ struct Plan {
   int root(int value) const;
 };
 
-/// The kernels of a build, each text once.
+/// The kernels of a build: groups of one form share one, so that equal layers are compiled once.
 class KernelStore {
  public:
   /// Kernels for a CPU target, or for CUDA (with host code for that CPU target).
@@ -65,10 +64,12 @@ class KernelStore {
   std::vector<PlanKernel>& kernels() { return kernels_; }
 
  private:
+  PlanKernel make(const Group& group, const std::string& name) const;
   CpuTargetInfo target_;
   bool cuda_;
   std::vector<PlanKernel> kernels_;
-  std::map<std::string, int> by_text_;
+  std::vector<ir::Stmt> forms_;                      ///< one a kernel
+  std::map<std::string, std::vector<int>> by_form_;  ///< hash of the form's text -> kernels
 };
 
 /// What a plan starts from and must leave.

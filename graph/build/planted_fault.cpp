@@ -33,11 +33,21 @@ Stmt wrong_element(const VarRef& y) {
   return make_stmt<If>({}, some, make_stmt<ElementStore>({}, y, first, now, false), nullptr);
 }
 
+const char* switch_value() {
+  const char* name = std::getenv("HIDET_TEST_BREAK_KERNEL");
+  return name && *name ? name : nullptr;
+}
+
 }  // namespace
 
+bool has_planted_fault(const Group& group) {
+  const char* name = switch_value();
+  return name && is_named(group, name);
+}
+
 Module with_planted_fault(Module m, const Group& group) {
-  const char* name = std::getenv("HIDET_TEST_BREAK_KERNEL");
-  if (!name || !*name || !is_named(group, name)) return m;
+  if (!has_planted_fault(group)) return m;
+  const char* name = switch_value();
   for (Function& f : m.functions) {
     if (f.name != "launch" || f.params.size() <= group.inputs.size()) continue;
     const VarRef& y = f.params[group.inputs.size()];

@@ -8,6 +8,8 @@
 
 namespace hidet::graph {
 
+/// True where the switch names the group: its kernel is not shared with others.
+bool has_planted_fault(const Group& group);
 /// `m`, whose function "launch" takes the group's inputs and then its outputs, broken where the switch names the group.
 ir::Module with_planted_fault(ir::Module m, const Group& group);
 

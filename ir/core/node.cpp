@@ -92,39 +92,59 @@ void visit_field(const std::vector<VarRef>& l, const ExprVisit& expr, const Stmt
   for (auto& v : l) visit_field(v, expr, s);
 }
 
-// --- mapping of fields; true where something changed
+// --- mapping of fields: the new value goes to `out` where something changed
 template <class T>
-bool map_field(T&, const ChildMap&) {
+bool map_field(const T&, const ChildMap&, T&) {
   return false;
 }
 template <class T, class F>
-bool map_one(T& field, const F& f) {
+bool map_one(const T& field, const F& f, T& out) {
   if (!field || !f) return false;
   T mapped = f(field);
   if (same(mapped, field)) return false;
-  field = std::move(mapped);
+  out = std::move(mapped);
   return true;
 }
-bool map_field(Expr& e, const ChildMap& m) { return map_one(e, m.expr); }
-bool map_field(Stmt& s, const ChildMap& m) { return map_one(s, m.stmt); }
-bool map_field(VarRef& v, const ChildMap& m) {
+bool map_field(const Expr& e, const ChildMap& m, Expr& out) { return map_one(e, m.expr, out); }
+bool map_field(const Stmt& s, const ChildMap& m, Stmt& out) { return map_one(s, m.stmt, out); }
+bool map_field(const VarRef& v, const ChildMap& m, VarRef& out) {
   if (!v || !m.expr) return false;
   Expr mapped = m.expr(v);
   if (same(mapped, v)) return false;
   const Var* var = as<Var>(mapped);
   if (!var) return false;  // a definition stays where its uses are replaced by a value
-  v = ref(*var);
+  out = ref(*var);
   return true;
 }
 template <class T>
-bool map_list(std::vector<T>& list, const ChildMap& m) {
+bool map_list(const std::vector<T>& list, const ChildMap& m, std::vector<T>& out) {
   bool changed = false;
-  for (T& x : list) changed |= map_field(x, m);
+  for (size_t i = 0; i < list.size(); i++) {
+    T mapped;
+    if (!map_field(list[i], m, mapped)) continue;
+    if (!changed) out = list;
+    changed = true;
+    out[i] = std::move(mapped);
+  }
   return changed;
 }
-bool map_field(std::vector<Expr>& l, const ChildMap& m) { return map_list(l, m); }
-bool map_field(std::vector<Stmt>& l, const ChildMap& m) { return map_list(l, m); }
-bool map_field(std::vector<VarRef>& l, const ChildMap& m) { return map_list(l, m); }
+bool map_field(const std::vector<Expr>& l, const ChildMap& m, std::vector<Expr>& out) {
+  return map_list(l, m, out);
+}
+bool map_field(const std::vector<Stmt>& l, const ChildMap& m, std::vector<Stmt>& out) {
+  return map_list(l, m, out);
+}
+bool map_field(const std::vector<VarRef>& l, const ChildMap& m, std::vector<VarRef>& out) {
+  return map_list(l, m, out);
+}
+/// Maps one field; `copy` of the node is made where the first field changes.
+template <class T, class Field>
+void map_into(const T& node, T*& copy, Field field, const ChildMap& m) {
+  std::remove_cvref_t<decltype(node.*field)> mapped{};
+  if (!map_field(node.*field, m, mapped)) return;
+  if (!copy) copy = new T(node);
+  copy->*field = std::move(mapped);
+}
 
 // --- hash of fields
 void mix(size_t& h, size_t v) { h ^= v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2); }
@@ -148,7 +168,7 @@ void hash_field(size_t& h, const std::vector<Stmt>& l) {
 struct NodeOps {
   const char* name;
   void (*visit)(const Node&, const ExprVisit&, const StmtVisit&);
-  Node* (*copy_mapped)(const Node&, const ChildMap&, bool* changed);
+  Node* (*copy_mapped)(const Node&, const ChildMap&);  ///< null where nothing changed
   bool (*equal)(const Node&, const Node&, Pairing&);
   size_t (*hash)(const Node&);
   void (*destroy)(const Node&);
@@ -162,10 +182,10 @@ constexpr NodeOps ops_of(const char* name) {
         const T& node = static_cast<const T&>(n);
         std::apply([&](auto... f) { (visit_field(node.*f, e, s), ...); }, T::fields());
       },
-      [](const Node& n, const ChildMap& m, bool* changed) -> Node* {
-        T* copy = new T(static_cast<const T&>(n));
-        *changed = false;
-        std::apply([&](auto... f) { ((*changed |= map_field(copy->*f, m)), ...); }, T::fields());
+      [](const Node& n, const ChildMap& m) -> Node* {
+        const T& node = static_cast<const T&>(n);
+        T* copy = nullptr;
+        std::apply([&](auto... f) { (map_into(node, copy, f, m), ...); }, T::fields());
         return copy;
       },
       [](const Node& a, const Node& b, Pairing& v) {
@@ -254,9 +274,8 @@ void for_each_child(const Node& node, const ExprVisit& expr, const StmtVisit& st
 }
 
 Ref<Node> map_children(const Node& node, const ChildMap& map) {
-  bool changed = false;
-  Ref<Node> copy(ops(node.kind).copy_mapped(node, map, &changed));
-  return changed ? copy : Ref<Node>(&node);
+  const Node* copy = ops(node.kind).copy_mapped(node, map);
+  return Ref<Node>(copy ? copy : &node);
 }
 
 }  // namespace hidet::ir

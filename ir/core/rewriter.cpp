@@ -5,16 +5,27 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <exception>
 #include <unordered_set>
 
 namespace hidet::ir {
 
+namespace {
+bool is_leaf(Kind k) {
+  return k == Kind::Var || k == Kind::IntImm || k == Kind::FloatImm || k == Kind::DimSymbol ||
+         k == Kind::StringImm;
+}
+}  // namespace
+
 Expr Rewriter::operator()(const Expr& e) {
   if (!e) return e;
-  if (memo_on_)
-    if (auto it = done_.find(e.get()); it != done_.end()) return it->second.second;
   const Handler& handler = handlers_[static_cast<size_t>(e->kind)];
+  if (!handler && is_leaf(e->kind)) return e;
+  // What one handle alone holds cannot be met again.
+  const bool remember = memo_on_ && e->is_shared();
+  if (remember)
+    if (auto it = done_.find(e.get()); it != done_.end()) return it->second.second;
   Expr result;
   if (handler) {
     const Ref<Node> node = handler(*this, *e);
@@ -22,7 +33,7 @@ Expr Rewriter::operator()(const Expr& e) {
   } else {
     result = expr_children(*e);
   }
-  if (memo_on_) done_.emplace(e.get(), std::pair(e, result));
+  if (remember) done_.emplace(e.get(), std::pair(e, result));
   return result;
 }
 
@@ -77,13 +88,13 @@ void visit_shared(const Handle& root, const std::function<void(const Node&)>& vi
   while (!stack.empty()) {
     const Node* node = stack.back();
     stack.pop_back();
-    if (!seen.insert(node).second) continue;
+    if (node->is_shared() && !seen.insert(node).second) continue;
     visit(*node);
-    std::vector<const Node*> below;
+    const size_t first = stack.size();
     for_each_child(
-        *node, [&](const Expr& e) { below.push_back(e.get()); },
-        [&](const Stmt& s) { below.push_back(s.get()); });
-    stack.insert(stack.end(), below.rbegin(), below.rend());
+        *node, [&](const Expr& e) { stack.push_back(e.get()); },
+        [&](const Stmt& s) { stack.push_back(s.get()); });
+    std::reverse(stack.begin() + static_cast<std::ptrdiff_t>(first), stack.end());
   }
 }
 }  // namespace

@@ -25,10 +25,14 @@ class Vectorizer {
   }
 
  private:
+  /// Differs between lanes? Answers are kept: each expression is asked about at every level above it.
   bool depends(const Expr& e) const {
+    if (e->kind == Kind::Var) return e.get() == loop_.var.get() || varying_.count(e.get());
+    if (auto it = depends_.find(e.get()); it != depends_.end()) return it->second;
     bool found = false;
-    visit_all(e,
-              [&](const Node& n) { found = found || &n == loop_.var.get() || varying_.count(&n); });
+    for_each_child(
+        *e, [&](const Expr& child) { found = found || depends(child); }, [](const Stmt&) {});
+    depends_.emplace(e.get(), found);
     return found;
   }
   /// Variables of the body whose value differs between lanes, to a fixed point.
@@ -48,6 +52,7 @@ class Vectorizer {
         if (a && !local.count(var)) throw NotVectorizable();  // carried from lane to lane
         if (value && depends(value)) grew |= varying_.insert(var).second;
       });
+      if (grew) depends_.clear();
     }
     for (const Node* v : varying_) {
       const Var* var = static_cast<const Var*>(v);
@@ -225,6 +230,7 @@ class Vectorizer {
   int64_t begin_;
   int lanes_;
   std::unordered_set<const Node*> varying_;
+  mutable std::unordered_map<const Node*, bool> depends_;
   Substitution wide_;
 };
 

@@ -35,6 +35,9 @@ class Node {
   const Kind kind;
   SourceLoc loc;
 
+  /// True where more than one handle holds the node: a walk may meet it again.
+  bool is_shared() const { return count_.load(std::memory_order_relaxed) > 1; }
+
  protected:
   explicit Node(Kind k) : kind(k) {}
   Node(const Node& other) : kind(other.kind), loc(other.loc) {}
