@@ -1,6 +1,6 @@
 // groups.cpp - greedy post-scheduling fusion. In topological order, an injective operator joins the group that
-// made its input (as an epilogue) where it is the only reader and has an inverse map; a group of injective operators
-// is folded into the one group that reads it (as a prologue) where recomputing it is cheap.
+// made its input (as an epilogue) where it is the only reader and has an inverse map, as do several that are the
+// only readers together; a group of injective operators is folded into the one group that reads it (as a prologue) where recomputing it is cheap.
 #include "build/groups.h"
 
 #include <hidet/ir/dim.h>
@@ -20,7 +20,8 @@ using namespace ir;
 namespace {
 
 constexpr size_t kMostParameters = 48;
-constexpr int64_t kMostNodes = 300;
+/// Most nodes of a value that is folded, and of one that an unrolled tile repeats.
+constexpr int64_t kMostNodes = 300, kMostUnrolled = 60;
 
 bool has_reduction(const Task& t) {
   bool found = false;
@@ -132,9 +133,10 @@ class Fuser {
 
   void add(const FlowGraph::Node& n) {
     Draft d = draft(n);
-    if (d.injective && join_as_epilogue(n, d)) return;
-    const int self = static_cast<int>(drafts_.size());
+    if (d.injective && !waits(d) && (join_as_epilogue(n, d) || join_behind_view(n, d))) return;
     pull_prologues(d);
+    if (d.injective && join_whole(d)) return;
+    const int self = static_cast<int>(drafts_.size());
     for (const Tensor& t : d.outputs) made_by_[t.id()] = self;
     drafts_.push_back(std::move(d));
   }
@@ -158,32 +160,104 @@ class Fuser {
       if (!(product(t.shape_expr()) == product(n.outputs[0].shape_expr()))) continue;
       if (external_inputs(g).size() + n.op->inputs.size() > kMostParameters) continue;
       // Index arithmetic of several moves in a row would be written out again and again.
-      const auto moves = [](const Task& t, size_t from) {
-        const auto& indices = t.inverse_maps[from]->indices;
-        return std::any_of(indices.begin(), indices.end(),
-                           [](const Expr& e) { return tree_size(e) > 1; });
-      };
       const bool moved = std::any_of(
           g.epilogue.begin(), g.epilogue.end(),
           [&](const EpilogueStep& s) { return moves(s.task, static_cast<size_t>(s.from)); });
-      // In a template's unrolled tiles even one is too much.
-      if ((moved || g.schedule) && moves(d.anchor, k)) continue;
+      // In tiles that a template unrolls even one is too much.
+      if ((moved || (g.schedule && !g.schedule->moves)) && moves(d.anchor, k)) continue;
       EpilogueStep step{d.anchor, static_cast<int>(k)};
       // Small values that only this operator reads are computed in place.
       for (size_t j = 0; j < n.op->inputs.size(); j++)
         if (j != k)
           step.task.computes[0].value =
               fold_input(step.task.computes[0].value, n.op->inputs[j], n.outputs[0], g);
-      g.epilogue.push_back(std::move(step));
-      g.members.push_back(&n);
-      g.outputs = n.outputs;
-      made_by_.erase(t.id());
-      made_by_[n.outputs[0].id()] = at;
-      // The group now runs after everything that the operator reads: it moves to the end.
-      move_to_end(at);
+      append(at, std::move(step), {&n}, n.outputs);
       return true;
     }
     return false;
+  }
+  /// The inverse map computes with its axes.
+  static bool moves(const Task& t, size_t from) {
+    const auto& indices = t.inverse_maps[from]->indices;
+    return std::any_of(indices.begin(), indices.end(),
+                       [](const Expr& e) { return tree_size(e) > 1; });
+  }
+  /// One more step of group `at`, which now runs after everything that the step reads: it moves to the end.
+  void append(int at, EpilogueStep step, const std::vector<const FlowGraph::Node*>& members,
+              const std::vector<Tensor>& outputs) {
+    Draft& g = drafts_[static_cast<size_t>(at)];
+    g.epilogue.push_back(std::move(step));
+    g.members.insert(g.members.end(), members.begin(), members.end());
+    made_by_.erase(g.outputs[0].id());
+    g.outputs = outputs;
+    made_by_[outputs[0].id()] = at;
+    move_to_end(at);
+  }
+
+  /// A view of a template's result costs nothing by itself: it joins when a reader can, too.
+  bool waits(const Draft& d) const {
+    const int at = d.is_view ? producer(d.anchor_inputs[0]) : -1;
+    return at >= 0 && drafts_[static_cast<size_t>(at)].schedule;
+  }
+  bool join_behind_view(const FlowGraph::Node& n, const Draft& d) {
+    for (size_t k = 0; k < d.anchor_inputs.size(); k++) {
+      const Tensor& t = d.anchor_inputs[k];
+      const int at = producer(t);
+      if (at < 0 || !drafts_[at].is_view || drafts_[at].members.size() != 1 ||
+          uses_.at(t.id()) != 1)
+        continue;
+      if (k >= d.anchor.inverse_maps.size() || !d.anchor.inverse_maps[k] || moves(d.anchor, k))
+        continue;
+      const Draft view = drafts_[at];
+      if (!join_as_epilogue(*view.members[0], view)) continue;
+      drafts_[at].dead = true;
+      return join_as_epilogue(n, d);
+    }
+    return false;
+  }
+
+  /// Operators that read a value several times and together are its only readers (a gelu): one step for all.
+  bool join_whole(const Draft& d) {
+    const Compute whole = whole_value(d);
+    for (const Tensor& t : external_inputs(d)) {
+      const int at = producer(t);
+      if (at < 0 || !accepts_epilogue(drafts_[at])) continue;
+      const Draft& g = drafts_[at];
+      if (reads_of(d, t) != uses_.at(t.id()) || !reads_in_place(whole, variable(t))) continue;
+      if (external_inputs(g).size() + external_inputs(d).size() > kMostParameters) continue;
+      // Tiles that a template unrolls hold the step many times.
+      const bool unrolled = g.schedule && !g.schedule->moves;
+      if (tree_size(whole.value) > (unrolled ? kMostUnrolled : kMostNodes)) continue;
+      EpilogueStep step;
+      step.task.name = d.anchor.name;
+      step.task.inputs = {variable(t)};
+      step.task.computes = {whole};
+      step.task.outputs = d.anchor.outputs;
+      InverseMap same_place{whole.axes, {}};
+      for (const VarRef& v : whole.axes) same_place.indices.emplace_back(v);
+      step.task.inverse_maps = {same_place};
+      append(at, std::move(step), d.members, d.outputs);
+      return true;
+    }
+    return false;
+  }
+  static int reads_of(const Draft& d, const Tensor& t) {
+    int count = 0;
+    for (const FlowGraph::Node* n : d.members)
+      for (const Tensor& x : n->op->inputs) count += x.same_as(t);
+    return count;
+  }
+  /// Every read of `tensor` is at the compute's own indices, and the shapes are equal.
+  static bool reads_in_place(const Compute& c, const VarRef& tensor) {
+    const std::vector<Expr>&to = shape_of(c.tensor), &from = shape_of(tensor);
+    bool fine = to.size() == from.size();
+    for (size_t d = 0; fine && d < to.size(); d++) fine = equal(to[d], from[d]);
+    visit_all(c.value, [&](const Node& n) {
+      const Element* e = as<Element>(&n);
+      if (!fine || !e || !same(e->tensor, tensor)) return;
+      for (size_t d = 0; d < c.axes.size(); d++) fine = fine && same(e->indices[d], c.axes[d]);
+    });
+    return fine;
   }
   void move_to_end(int at) {
     if (at + 1 == static_cast<int>(drafts_.size())) return;

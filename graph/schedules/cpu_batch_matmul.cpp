@@ -1,6 +1,7 @@
 // cpu_batch_matmul.cpp - products of two computed matrices, any sizes, batch dims broadcast (docs/cpu_kernels.md, 4). A task is one
 // matrix of the batch and a group of column blocks. Its part of the right side is packed into scratch, zero beyond the
-// last column; each row tile of the left side is copied to scratch in runs of K with a constant distance.
+// last column; each row tile of the left side is copied to scratch in runs of K with a constant distance. A tile's results
+// go to scratch and from there through the epilogue, row by row: a tile may have more rows and columns than are wanted.
 #include "schedules/tile.h"
 
 #include <hidet/runtime/error.h>
@@ -34,17 +35,14 @@ class BatchMatmul {
     Module m;
     m.name = fused_.name;
     const std::vector<int64_t> sizes = row_counts();
-    int64_t n = 0;
-    const bool known = is_const_int(n_.expr(), &n);
-    if (!known || n >= shape_.columns())
-      for (int64_t r : sizes) m.functions.push_back(full_tile(r));
-    m.functions.push_back(part_tile());
+    for (int64_t r : sizes) m.functions.push_back(tile(r));
+    m.functions.push_back(finish());
     Function f;
     f.name = "launch";
     f.kind = FuncKind::public_;
     f.params = fused_.parameters();
     f.no_alias = fused_.anchor.share_map.empty();
-    f.body = tasks(sizes, known && n < shape_.columns());
+    f.body = tasks(sizes);
     m.functions.push_back(std::move(f));
     return m;
   }
@@ -58,7 +56,7 @@ class BatchMatmul {
       std::sort(all.rbegin(), all.rend());
       all.erase(std::unique(all.begin(), all.end()), all.end());
     } else {
-      // Even parts of more than one tile have at least these rows; the few others go through tile_part.
+      // Even parts of more than one tile have at least these rows; a tile of fewer computes a few for nothing.
       for (int64_t r = shape_.rows; r > shape_.rows / 2; r--) all.push_back(r);
     }
     return all;
@@ -71,75 +69,52 @@ class BatchMatmul {
     return u.indices;
   }
 
-  struct Parts {
-    Function f;
+  /// tile_R(rows, panels, k, results)
+  Function tile(int64_t rows) const {
     TileKernel t;
-    Value k, batch, row, column;
-  };
-  /// name(parameters..., rows, panels, k, batch, first row, first column [, more])
-  Parts start(const std::string& name, int64_t rows, const std::vector<VarRef>& more) const {
-    Parts p;
-    p.f.name = name;
-    p.f.kind = FuncKind::cpu_internal;
-    p.f.params = fused_.parameters();
-    const Type pointer = Type::pointer(Type(f32));
-    const VarRef a = make_var("a", pointer), b = make_var("b", pointer);
-    std::vector<VarRef> list{a, b};
-    for (const char* n : {"k", "batch", "row", "column"}) list.push_back(make_var(n, Type(i64)));
-    p.f.params.insert(p.f.params.end(), list.begin(), list.end());
-    p.f.params.insert(p.f.params.end(), more.begin(), more.end());
-    p.k = Value(Expr(list[2])), p.batch = Value(Expr(list[3])), p.row = Value(Expr(list[4])),
-    p.column = Value(Expr(list[5]));
-    p.t.shape = shape_;
-    p.t.columns = shape_.columns();
-    p.t.a = Value(Expr(a));
-    p.t.b = Value(Expr(b));
-    p.t.panel_stride = kPanelColumns;
-    p.t.b_step = shape_.columns();
-    p.t.run = kRun;
-    p.t.total = p.k;
-    p.t.run_step = shape_.rows * kDistance;
-    for (int64_t i = 0; i < rows; i++) p.t.row_offset.push_back(i * kDistance);
-    return p;
+    t.shape = shape_;
+    t.columns = shape_.columns();
+    t.panel_stride = kPanelColumns;
+    t.b_step = shape_.columns();
+    t.run = kRun;
+    t.run_step = shape_.rows * kDistance;
+    return raw_tile("tile_" + std::to_string(rows), t, rows, kDistance, true);
   }
 
-  Function full_tile(int64_t rows) const {
-    Parts p = start("tile_" + std::to_string(rows), rows, {});
+  /// finish(parameters..., results, height, width, batch, first row, column block)
+  Function finish() const {
+    Function f;
+    f.name = "finish";
+    f.kind = FuncKind::cpu_internal;
+    f.params = fused_.parameters();
+    const VarRef from = make_var("from", Type::pointer(Type(f32))),
+                 height = make_var("height", Type(i64)), width = make_var("width", Type(i64)),
+                 batch = make_var("batch", Type(i64)), row = make_var("row", Type(i64)),
+                 block = make_var("block", Type(u32));
+    for (const VarRef& p : {from, height, width, batch, row, block}) f.params.push_back(p);
     std::vector<Stmt> body;
-    const std::vector<Value> at = position(body, p.batch);
-    p.t.store = [&](int64_t i, const Value& c, const Value& value) {
-      std::vector<Value> indices = at;
-      indices.push_back(p.row + number(i));
-      indices.push_back(p.column + c);
-      return fused_.store(indices, value);
-    };
-    body.push_back(tile_kernel(p.t));
-    p.f.body = make_seq(std::move(body));
-    return std::move(p.f);
-  }
-
-  /// `height` rows and `width` columns of a tile: the results go through `buffer`.
-  Function part_tile() const {
-    const VarRef height = make_var("height", Type(i64)), width = make_var("width", Type(i64)),
-                 buffer = make_var("buffer", Type::pointer(Type(f32)));
-    Parts p = start("tile_part", shape_.rows, {height, width, buffer});
-    std::vector<Stmt> body;
-    const std::vector<Value> at = position(body, p.batch);
+    const std::vector<Value> at = position(body, Value(Expr(batch)));
     const int64_t columns = shape_.columns();
-    p.t.store = [&](int64_t i, const Value& c, const Value& value) -> Stmt {
-      return make_stmt<Store>({}, buffer, (c + number(i * columns)).expr(), value.expr());
-    };
-    body.push_back(tile_kernel(p.t));
+    const Value first = Value(make_cast(block, Type(i64))) * number(columns);
     body.push_back(loop("i", height, LoopKind::serial, [&](const Value& i) {
-      return loop("j", width, LoopKind::serial, [&](const Value& j) {
+      std::vector<Stmt> one;
+      const Value results = declare(one, "results", Value(Expr(from)) + i * number(columns));
+      const auto store = [&](const Value& c, const Value& value) {
         std::vector<Value> indices = at;
-        indices.push_back(p.row + i);
-        indices.push_back(p.column + j);
-        return fused_.store(indices, Value(make_load(buffer, (i * number(columns) + j).expr())));
+        indices.push_back(Value(Expr(row)) + i);
+        indices.push_back(first + c);
+        return fused_.store(indices, value);
+      };
+      const Stmt part = loop("j", width, LoopKind::serial, [&](const Value& j) {
+        return store(j, Value(make_load(results.expr(), j.expr())));
       });
+      one.push_back(make_stmt<If>({}, (Value(Expr(width)) == number(columns)).expr(),
+                                  make_seq(store_raw_row(results, columns, shape_.lanes, store)),
+                                  part));
+      return make_seq(std::move(one));
     }));
-    p.f.body = make_seq(std::move(body));
-    return std::move(p.f);
+    f.body = make_seq(std::move(body));
+    return f;
   }
 
   /// Number of the input's matrix for a position in the batch.
@@ -154,7 +129,7 @@ class BatchMatmul {
     return flat;
   }
 
-  Stmt tasks(const std::vector<int64_t>& sizes, bool narrow) const {
+  Stmt tasks(const std::vector<int64_t>& sizes) const {
     std::vector<Stmt> body;
     const Value m = declare(body, "m", m_), n = declare(body, "n", n_), k = declare(body, "k", k_);
     const Value groups = declare(body, "groups", (n + number(kColumns - 1)) / number(kColumns));
@@ -175,8 +150,8 @@ class BatchMatmul {
           const Value runs = (k + number(kRun - 1)) / number(kRun);
           const Value rows =
               declare(in, "rows", scratch_floats(1, runs * number(shape_.rows * kDistance)));
-          const Value buffer =
-              declare(in, "buffer", scratch_floats(2, number(shape_.rows * shape_.columns())));
+          const Value results =
+              declare(in, "results", scratch_floats(2, number(shape_.rows * shape_.columns())));
           const Value tiles =
               declare(in, "tiles", (m + number(shape_.rows - 1)) / number(shape_.rows));
           in.push_back(loop("tile", tiles.expr(), LoopKind::serial, [&](const Value& i) {
@@ -187,21 +162,18 @@ class BatchMatmul {
             one.push_back(copy_rows(rows, left + row * k, height, k));
             one.push_back(
                 loop_from("c", index(0), width.expr(), shape_.columns(), [&](const Value& c) {
-                  std::vector<Value> args = parameter_values(fused_);
-                  for (const Value& v : {rows, panels + c * k, k, batch, row, first + c})
-                    args.push_back(v);
-                  std::vector<Value> part = args;
+                  const std::vector<Value> args{rows, panels + c * k, k, results};
+                  Stmt choice = call("tile_" + std::to_string(sizes[0]), args);
+                  for (size_t s = sizes.size(); s-- > 1;)
+                    choice = make_stmt<If>({}, (height == number(sizes[s])).expr(),
+                                           call("tile_" + std::to_string(sizes[s]), args), choice);
+                  std::vector<Value> last = parameter_values(fused_);
+                  const Value block = (first + c) / number(shape_.columns());
                   for (const Value& v :
-                       {height, least(number(shape_.columns()), width - c), buffer})
-                    part.push_back(v);
-                  const Stmt rest = call("tile_part", part);
-                  if (narrow) return rest;
-                  Stmt full = rest;
-                  for (size_t s = sizes.size(); s-- > 0;)
-                    full = make_stmt<If>({}, (height == number(sizes[s])).expr(),
-                                         call("tile_" + std::to_string(sizes[s]), args), full);
-                  return Stmt(make_stmt<If>({}, (width - c >= number(shape_.columns())).expr(),
-                                            full, rest));
+                       {results, height, least(number(shape_.columns()), width - c), batch, row,
+                        Value(make_cast(block.expr(), Type(u32)))})
+                    last.push_back(v);
+                  return make_seq({choice, call("finish", last)});
                 }));
             return make_seq(std::move(one));
           }));
@@ -287,7 +259,11 @@ bool accepts(const Task& t) {
 }  // namespace
 
 CpuSchedule cpu_batch_matmul_schedule() {
-  return {"batch matmul", accepts, false, true,
+  return {"batch matmul",
+          accepts,
+          false,
+          true,
+          true,
           [](const FusedTask& f, const CpuTargetInfo& t) { return BatchMatmul(f, t).run(); }};
 }
 

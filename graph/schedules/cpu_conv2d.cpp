@@ -338,7 +338,11 @@ bool accepts(const Task& t) {
 }  // namespace
 
 CpuSchedule cpu_conv2d_schedule() {
-  return {"packed convolution", accepts, false, true,
+  return {"packed convolution",
+          accepts,
+          false,
+          true,
+          false,
           [](const FusedTask& f, const CpuTargetInfo& t) { return Conv(f, t).run(); }};
 }
 

@@ -188,7 +188,11 @@ bool accepts(const Task& t) {
 }  // namespace
 
 CpuSchedule cpu_depthwise_schedule() {
-  return {"depthwise convolution", accepts, false, true,
+  return {"depthwise convolution",
+          accepts,
+          false,
+          true,
+          false,
           [](const FusedTask& f, const CpuTargetInfo& t) { return Depthwise(f, t).run(); }};
 }
 

@@ -1,6 +1,7 @@
 // cpu_matmul.cpp - products with a packed weight (docs/cpu_kernels.md, 3). A task is a block of rows times a group of
 // column blocks; rows go through the micro kernel in even parts. Rows whose distance is a multiple of a page fall
-// into one set of the L1 cache: those are copied to scratch first, with a longer distance.
+// into one set of the L1 cache: those are copied to scratch first, with a longer distance. A tile's results go to scratch and
+// from there through the epilogue, which so is written once and not in every tile.
 #include "schedules/tile.h"
 
 #include <hidet/runtime/error.h>
@@ -37,9 +38,12 @@ class PackedMatmul {
     Module m;
     m.name = fused_.name;
     const std::vector<int64_t> sizes = row_counts();
-    for (int64_t r : sizes) {
-      if (n_ >= shape_.columns()) m.functions.push_back(tile(r, shape_.columns()));
-      if (n_ % shape_.columns()) m.functions.push_back(tile(r, n_ % shape_.columns()));
+    std::vector<int64_t> widths;
+    if (n_ >= shape_.columns()) widths.push_back(shape_.columns());
+    if (n_ % shape_.columns()) widths.push_back(n_ % shape_.columns());
+    for (int64_t width : widths) {
+      for (int64_t r : sizes) m.functions.push_back(tile(r, width));
+      m.functions.push_back(finish(width));
     }
     Function f;
     f.name = "launch";
@@ -71,43 +75,43 @@ class PackedMatmul {
     return "tile_" + std::to_string(rows) + "x" + std::to_string(columns);
   }
 
-  /// tile_RxC(parameters..., rows of A, panels, first row, first column)
+  static std::string finish_name(int64_t columns) { return "finish_" + std::to_string(columns); }
+
+  /// tile_RxC(rows of A, panels, results)
   Function tile(int64_t rows, int64_t columns) const {
-    Function f;
-    f.name = tile_name(rows, columns);
-    f.kind = FuncKind::cpu_internal;
-    f.params = fused_.parameters();
-    f.no_alias = false;
-    const VarRef a = make_var("a", Type::pointer(Type(f32))),
-                 b = make_var("b", Type::pointer(Type(f32)));
-    const VarRef row = make_var("row", Type(i64)), column = make_var("column", Type(i64));
-    for (const VarRef& p : {a, b, row, column}) f.params.push_back(p);
     TileKernel t;
     t.shape = shape_;
     t.columns = columns;
-    for (int64_t i = 0; i < rows; i++) t.row_offset.push_back(i * distance_);
-    t.a = Value(Expr(a));
-    t.b = Value(Expr(b));
     t.panel_stride = k_ * kPanelColumns;
     t.run = k_;
-    std::vector<Stmt> body;
-    std::vector<std::vector<Value>> at;
-    for (int64_t i = 0; i < rows; i++) {
-      if (outer_.size() == 1) {
-        at.push_back({Value(Expr(row)) + number(i)});
-        continue;
-      }
-      Unflattened u = unflatten((Value(Expr(row)) + number(i)).expr(), outer_);
-      body.insert(body.end(), u.declarations.begin(), u.declarations.end());
-      at.push_back(u.indices);
-    }
-    t.store = [&](int64_t i, const Value& c, const Value& value) {
-      std::vector<Value> indices = at[static_cast<size_t>(i)];
-      indices.push_back(Value(Expr(column)) + c);
-      return fused_.store(indices, value);
-    };
-    body.push_back(tile_kernel(t));
-    f.body = make_seq(std::move(body));
+    return raw_tile(tile_name(rows, columns), t, rows, distance_, false);
+  }
+
+  /// finish_C(parameters..., results, number of rows, first row, column block)
+  Function finish(int64_t columns) const {
+    Function f;
+    f.name = finish_name(columns);
+    f.kind = FuncKind::cpu_internal;
+    f.params = fused_.parameters();
+    const VarRef from = make_var("from", Type::pointer(Type(f32))),
+                 rows = make_var("rows", Type(i64)), row = make_var("row", Type(i64)),
+                 block = make_var("block", Type(u32));
+    for (const VarRef& p : {from, rows, row, block}) f.params.push_back(p);
+    f.body = loop("i", rows, LoopKind::serial, [&](const Value& i) {
+      Unflattened at = unflatten((Value(Expr(row)) + i).expr(), outer_);
+      std::vector<Stmt> body = at.declarations;
+      const Value results =
+          declare(body, "results", Value(Expr(from)) + i * number(shape_.columns()));
+      const Value first = Value(make_cast(block, Type(i64))) * number(shape_.columns());
+      for (Stmt& s :
+           store_raw_row(results, columns, shape_.lanes, [&](const Value& c, const Value& value) {
+             std::vector<Value> indices = at.indices;
+             indices.push_back(first + c);
+             return fused_.store(indices, value);
+           }))
+        body.push_back(std::move(s));
+      return make_seq(std::move(body));
+    });
     return f;
   }
 
@@ -144,9 +148,12 @@ class PackedMatmul {
           }
           const Value end =
               declare(in, "end", least((group + number(1)) * number(group_), number(blocks_)));
-          in.push_back(loop_from(
-              "columns", (group * number(group_)).expr(), end.expr(), 1,
-              [&](const Value& c) { return column_block(sizes, rows, b, first, count, c); }));
+          const Value results =
+              declare(in, "results", scratch_floats(1, number(shape_.rows * shape_.columns())));
+          in.push_back(loop_from("columns", (group * number(group_)).expr(), end.expr(), 1,
+                                 [&](const Value& c) {
+                                   return column_block(sizes, rows, b, results, first, count, c);
+                                 }));
           return make_seq(std::move(in));
         }));
     return make_seq(std::move(body));
@@ -154,7 +161,8 @@ class PackedMatmul {
 
   /// All row tiles of one column block.
   Stmt column_block(const std::vector<int64_t>& sizes, const Value& rows, const Value& b,
-                    const Value& first, const Value& count, const Value& c) const {
+                    const Value& results, const Value& first, const Value& count,
+                    const Value& c) const {
     std::vector<Stmt> body;
     const Value tiles =
         declare(body, "tiles", (count + number(shape_.rows - 1)) / number(shape_.rows));
@@ -165,29 +173,28 @@ class PackedMatmul {
       std::vector<Stmt> in;
       const Value at = declare(in, "at", i * height + least(i, more));
       const Value r = declare(in, "r", height + select(i < more, number(1), number(0)));
-      std::vector<Value> args = parameter_values(fused_);
-      for (const Value& v :
-           {rows + at * number(distance_), panel, first + at, c * number(shape_.columns())})
-        args.push_back(v);
-      Stmt choice;
-      for (size_t s = sizes.size(); s-- > 0;) {
-        const Stmt run = for_columns(sizes[s], c, args);
-        choice =
-            choice ? Stmt(make_stmt<If>({}, (r == number(sizes[s])).expr(), run, choice)) : run;
-      }
-      in.push_back(choice);
+      const Value source = declare(in, "source", rows + at * number(distance_));
+      std::vector<Value> last = parameter_values(fused_);
+      for (const Value& v : {results, r, first + at, Value(make_cast(c.expr(), Type(u32)))})
+        last.push_back(v);
+      const auto run = [&](int64_t columns) {
+        Stmt choice;
+        for (size_t s = sizes.size(); s-- > 0;) {
+          const Stmt one = call(tile_name(sizes[s], columns), {source, panel, results});
+          choice =
+              choice ? Stmt(make_stmt<If>({}, (r == number(sizes[s])).expr(), one, choice)) : one;
+        }
+        return make_seq({choice, call(finish_name(columns), last)});
+      };
+      const int64_t full = n_ / shape_.columns(), rest = n_ % shape_.columns();
+      if (!rest) in.push_back(run(shape_.columns()));
+      else if (!full) in.push_back(run(rest));
+      else
+        in.push_back(
+            make_stmt<If>({}, (c < number(full)).expr(), run(shape_.columns()), run(rest)));
       return make_seq(std::move(in));
     }));
     return make_seq(std::move(body));
-  }
-
-  Stmt for_columns(int64_t rows, const Value& c, const std::vector<Value>& args) const {
-    const int64_t full = n_ / shape_.columns(), rest = n_ % shape_.columns();
-    if (!rest) return call(tile_name(rows, shape_.columns()), args);
-    if (!full) return call(tile_name(rows, rest), args);
-    return make_stmt<If>({}, (c < number(full)).expr(),
-                         call(tile_name(rows, shape_.columns()), args),
-                         call(tile_name(rows, rest), args));
   }
 
   const FusedTask& fused_;
@@ -208,8 +215,10 @@ bool accepts(const Task& t) {
 }  // namespace
 
 CpuSchedule cpu_matmul_schedule() {
-  return {"packed matmul", accepts, false, true,
-          [](const FusedTask& f, const CpuTargetInfo& t) { return PackedMatmul(f, t).run(); }};
+  return {
+      "packed matmul", accepts, false, true, true, [](const FusedTask& f, const CpuTargetInfo& t) {
+        return PackedMatmul(f, t).run();
+      }};
 }
 
 }  // namespace hidet::graph

@@ -116,7 +116,7 @@ class Conv {
 }  // namespace
 
 CudaSchedule cuda_conv2d_schedule() {
-  return {"conv2d", accepts, true, true, [](const FusedTask& f) { return Conv(f).run(); }};
+  return {"conv2d", accepts, true, true, false, [](const FusedTask& f) { return Conv(f).run(); }};
 }
 
 }  // namespace hidet::graph

@@ -55,6 +55,6 @@ Module make(const FusedTask& fused) {
 
 }  // namespace
 
-CudaSchedule cuda_matmul_schedule() { return {"matmul", accepts, true, true, make}; }
+CudaSchedule cuda_matmul_schedule() { return {"matmul", accepts, true, true, false, make}; }
 
 }  // namespace hidet::graph

@@ -454,7 +454,7 @@ class Rows {
 }  // namespace
 
 CudaSchedule cuda_rows_schedule() {
-  return {"rows", accepts, true, true, [](const FusedTask& f) { return Rows(f).run(); }};
+  return {"rows", accepts, true, true, false, [](const FusedTask& f) { return Rows(f).run(); }};
 }
 
 }  // namespace hidet::graph

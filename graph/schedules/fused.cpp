@@ -14,6 +14,16 @@ Substitution bind_axes(const std::vector<VarRef>& axes, const std::vector<Value>
     map.emplace(axes[d].get(), make_cast(indices[d].expr(), axes[d]->type));
   return map;
 }
+
+/// How often the text of `e` reads `tensor`.
+int count_reads(const Expr& e, const VarRef& tensor) {
+  const Element* read = as<Element>(e);
+  if (read && same(read->tensor, tensor)) return 1;
+  int count = 0;
+  for_each_child(
+      *e, [&](const Expr& child) { count += count_reads(child, tensor); }, [](const Stmt&) {});
+  return count;
+}
 }  // namespace
 
 Value value_at(const Compute& c, const std::vector<Value>& indices) {
@@ -34,14 +44,21 @@ Value FusedTask::load(int k, const std::vector<Value>& indices) const {
   return element(anchor.inputs.at(static_cast<size_t>(k)), indices);
 }
 
-FusedTask::Stored FusedTask::finish(std::vector<Value> indices, Value value) const {
+FusedTask::Stored FusedTask::finish(std::vector<Value> indices, Value value,
+                                    std::vector<Stmt>* lets) const {
   for (const EpilogueStep& step : epilogue) {
+    const VarRef& from = step.task.inputs.at(static_cast<size_t>(step.from));
     const InverseMap& map = *step.task.inverse_maps.at(static_cast<size_t>(step.from));
     const Substitution at = bind_axes(map.axes, indices);
     std::vector<Value> next;
     for (const Expr& e : map.indices) next.emplace_back(substitute(e, at));
-    const Expr at_output = value_at(step.task.computes.at(0), next).expr();
-    value = Value(replace_reads(at_output, step.task.inputs.at(static_cast<size_t>(step.from)),
+    const Compute& c = step.task.computes.at(0);
+    if (lets && count_reads(c.value, from) > 1 && value.expr()->kind != Kind::Var) {
+      const VarRef v = make_var("v", value.type());
+      lets->push_back(make_stmt<DeclVar>({}, v, value.expr()));
+      value = Value(Expr(v));
+    }
+    value = Value(replace_reads(value_at(c, next).expr(), from,
                                 [&](const std::vector<Expr>&) { return value.expr(); }));
     indices = std::move(next);
   }
@@ -49,11 +66,13 @@ FusedTask::Stored FusedTask::finish(std::vector<Value> indices, Value value) con
 }
 
 Stmt FusedTask::store(const std::vector<Value>& indices, const Value& value) const {
-  const Stored s = finish(indices, value);
+  std::vector<Stmt> body;
+  const Stored s = finish(indices, value, &body);
   std::vector<Expr> at;
   for (const Value& i : s.indices) at.push_back(i.expr());
-  return make_stmt<ElementStore>({}, output, at, make_cast(s.value.expr(), Type(dtype_of(output))),
-                                 false);
+  body.push_back(make_stmt<ElementStore>({}, output, at,
+                                         make_cast(s.value.expr(), Type(dtype_of(output))), false));
+  return make_seq(std::move(body));
 }
 
 bool FusedTask::is_output(const VarRef& tensor) const {

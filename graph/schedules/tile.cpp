@@ -203,4 +203,40 @@ class TileWriter {
 
 Stmt tile_kernel(const TileKernel& t) { return TileWriter(t).run(); }
 
+Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t row_distance,
+                  bool runtime_k) {
+  Function f;
+  f.name = name;
+  f.kind = FuncKind::cpu_internal;
+  const Type pointer = Type::pointer(Type(f32));
+  const VarRef a = make_var("a", pointer), b = make_var("b", pointer), k = make_var("k", Type(i64)),
+               to = make_var("to", pointer);
+  f.params = runtime_k ? std::vector<VarRef>{a, b, k, to} : std::vector<VarRef>{a, b, to};
+  t.a = Value(Expr(a));
+  t.b = Value(Expr(b));
+  if (runtime_k) t.total = Value(Expr(k));
+  for (int64_t i = 0; i < rows; i++) t.row_offset.push_back(i * row_distance);
+  const int64_t columns = t.shape.columns();
+  t.store = [&](int64_t i, const Value& c, const Value& value) -> Stmt {
+    return make_stmt<Store>({}, to, (c + number(i * columns)).expr(), value.expr());
+  };
+  f.body = tile_kernel(t);
+  return f;
+}
+
+std::vector<Stmt> store_raw_row(
+    const Value& from, int64_t columns, int lanes,
+    const std::function<Stmt(const Value& c, const Value& value)>& store) {
+  std::vector<Stmt> out;
+  for (int64_t first = 0; first < columns; first += lanes) {
+    const Value v = declare(out, "value", Value(make_load(from.expr(), index(first), lanes)));
+    for (Stmt& s : store_lanes(v.expr(), std::min<int64_t>(columns - first, lanes),
+                               [&](const Value& lane, const Value& value) {
+                                 return store(first ? lane + number(first) : lane, value);
+                               }))
+      out.push_back(std::move(s));
+  }
+  return out;
+}
+
 }  // namespace hidet::graph

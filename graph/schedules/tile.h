@@ -40,6 +40,16 @@ struct TileKernel {
 };
 ir::Stmt tile_kernel(const TileKernel& t);
 
+/// name(a, b, [k,] to): `t`, whose operands are set here, for `rows` rows `row_distance` elements apart; the results go to
+/// to[row][shape.columns()]. With `runtime_k` all of K is an argument (TileKernel::total).
+ir::Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t row_distance,
+                      bool runtime_k);
+
+/// One row of such results through the epilogue: store(c, value) for its `columns` first values.
+std::vector<ir::Stmt> store_raw_row(
+    const ir::Value& from, int64_t columns, int lanes,
+    const std::function<ir::Stmt(const ir::Value& c, const ir::Value& value)>& store);
+
 /// store(j + lane) for j from `begin` on, `count` values of the vector `v` from its first lane on, in vectors.
 std::vector<ir::Stmt> store_lanes(
     const ir::Expr& v, int64_t count,

@@ -3,9 +3,12 @@
 // Needs: lower-tensors (accesses are Load and Store).  Leaves: no loop marked vectorize.
 #include "transforms/util.h"
 
+#include <hidet/ir/fold.h>
 #include <hidet/ir/primitives.h>
 #include <hidet/runtime/error.h>
 
+#include <numeric>
+#include <optional>
 #include <unordered_set>
 
 namespace hidet::ir {
@@ -76,35 +79,83 @@ class Vectorizer {
     return make_vector(std::move(lanes), e->loc);
   }
 
-  /// e = stride * loop variable + something uniform?
-  bool affine(const Expr& e, int64_t* stride) const {
-    if (!depends(e)) {
-      *stride = 0;
-      return true;
-    }
-    if (same(e, loop_.var)) {
-      *stride = 1;
-      return true;
-    }
+  /// How much `e` grows from each lane to the next where that is the same between all lanes; null: unknown.
+  Expr stride(const Expr& e) const {
+    if (!depends(e)) return make_int(0, e->type);
+    if (same(e, loop_.var)) return make_int(1, e->type);
     if (const Cast* c = as<Cast>(e)) {
       // A widening of an index; the loop's few values do not wrap.
-      const bool widens = c->how == CastKind::value && c->type.dtype().is_integer() &&
-                          c->a->type.dtype().is_integer() &&
-                          c->type.dtype().bits() >= c->a->type.dtype().bits();
-      return widens && affine(c->a, stride);
+      const Expr inner = widens(*c) ? stride(c->a) : Expr();
+      return inner ? make_cast(inner, c->type) : Expr();
     }
     const Binary* b = as<Binary>(e);
-    if (!b) return false;
-    int64_t x = 0, y = 0, k = 0;
-    if (b->op == BinaryOp::add || b->op == BinaryOp::sub) {
-      if (!affine(b->a, &x) || !affine(b->b, &y)) return false;
-      *stride = b->op == BinaryOp::add ? x + y : x - y;
-      return true;
+    if (!b) return {};
+    if (b->op == BinaryOp::div || b->op == BinaryOp::mod) return stride_of_quotient(*b);
+    if (b->op != BinaryOp::add && b->op != BinaryOp::sub && b->op != BinaryOp::mul) return {};
+    const Expr x = stride(b->a), y = stride(b->b);
+    if (!x || !y) return {};
+    if (b->op != BinaryOp::mul) return make_binary(b->op, x, y);
+    if (is_zero(x) && is_zero(y)) return x;
+    if (!depends(b->b)) return make_binary(BinaryOp::mul, x, b->b);
+    return depends(b->a) ? Expr() : make_binary(BinaryOp::mul, b->a, y);
+  }
+  static bool is_zero(const Expr& e) {
+    int64_t n = 0;
+    return is_const_int(e, &n) && n == 0;
+  }
+  static bool widens(const Cast& c) {
+    return c.how == CastKind::value && c.type.is_scalar() && c.type.dtype().is_integer() &&
+           c.a->type.dtype().is_integer() && c.type.dtype().bits() >= c.a->type.dtype().bits();
+  }
+  /// x / c and x % c where the lanes of x are consecutive, start at a multiple of their number and c is one, too:
+  /// one quotient for all, consecutive remainders. Both truncate, so x must not be negative.
+  Expr stride_of_quotient(const Binary& b) const {
+    int64_t c = 0, step = 0;
+    const Expr x = stride(b.a);
+    if (!x || !is_const_int(x, &step) || !is_const_int(b.b, &c) || c <= 0) return {};
+    const bool aligned = step == 1 && begin_ == 0 && c % lanes_ == 0 && divisor(b.a) % lanes_ == 0;
+    if (step != 0 && !(aligned && most(b.a))) return {};
+    return make_int(b.op == BinaryOp::mod ? step : 0, b.type);
+  }
+  /// A number that divides `e` at the first lane; 0: every power of two up to kCap does.
+  int64_t divisor(const Expr& e) const {
+    constexpr int64_t kCap = 1 << 12;
+    int64_t n = 0;
+    if (same(e, loop_.var)) return 0;
+    if (is_const_int(e, &n)) return n % kCap;
+    if (const Cast* c = as<Cast>(e)) return widens(*c) ? divisor(c->a) : 1;
+    const Binary* b = as<Binary>(e);
+    if (!b) return 1;
+    if (b->op == BinaryOp::add || b->op == BinaryOp::sub)
+      return std::gcd(divisor(b->a), divisor(b->b));
+    if (b->op == BinaryOp::mod) return std::gcd(divisor(b->a), divisor(b->b));
+    if (b->op == BinaryOp::mul) return std::gcd(divisor(b->a) * divisor(b->b), kCap);
+    return 1;
+  }
+  /// The largest value of `e` where it is known to be between 0 and that.
+  std::optional<int64_t> most(const Expr& e) const {
+    int64_t n = 0;
+    if (is_const_int(e, &n)) return n >= 0 ? std::optional(n) : std::nullopt;
+    if (same(e, loop_.var)) return begin_ >= 0 ? std::optional(begin_ + lanes_ - 1) : std::nullopt;
+    if (!e->type.is_scalar() || !e->type.dtype().is_integer()) return {};
+    const DType t = e->type.dtype();
+    if (const Cast* c = as<Cast>(e)) return widens(*c) ? most(c->a) : std::nullopt;
+    const Binary* b = as<Binary>(e);
+    if (!b)
+      return !t.is_signed() && t.bits() <= 32 ? std::optional((int64_t{1} << t.bits()) - 1)
+                                              : std::nullopt;
+    const auto x = most(b->a), y = most(b->b);
+    if (!x || !y) return {};
+    int64_t result = 0;
+    bool wraps = false;
+    switch (b->op) {
+      case BinaryOp::add: wraps = __builtin_add_overflow(*x, *y, &result); break;
+      case BinaryOp::mul: wraps = __builtin_mul_overflow(*x, *y, &result); break;
+      case BinaryOp::div: result = *x; break;
+      case BinaryOp::mod: result = std::min(*x, *y); break;
+      default: return {};
     }
-    if (b->op != BinaryOp::mul) return false;
-    if (is_const_int(b->b, &k) && affine(b->a, &x)) return *stride = k * x, true;
-    if (is_const_int(b->a, &k) && affine(b->b, &x)) return *stride = k * x, true;
-    return false;
+    return !wraps && fits(result, t) ? std::optional(result) : std::nullopt;
   }
 
   static bool reads_memory(const Expr& e) {
@@ -121,10 +172,10 @@ class Vectorizer {
 
   Expr load(const Load& l) {
     if (depends(l.base) || !l.type.is_scalar()) throw NotVectorizable();
-    int64_t stride;
-    if (affine(l.index, &stride)) {
-      if (stride == 1) return make_load(l.base, at_lane(l.index, 0), lanes_, l.loc);
-      if (stride == 0) return make_load(l.base, at_lane(l.index, 0), 1, l.loc);
+    int64_t step = -1;
+    if (const Expr by = stride(l.index); by && is_const_int(by, &step)) {
+      if (step == 1) return make_load(l.base, at_lane(l.index, 0), lanes_, l.loc);
+      if (step == 0) return make_load(l.base, at_lane(l.index, 0), 1, l.loc);
     }
     return lanewise(ref(l));
   }
@@ -176,16 +227,25 @@ class Vectorizer {
 
   Stmt store(const Store& s) {
     if (depends(s.base) || !s.value->type.is_scalar()) throw NotVectorizable();
-    int64_t stride;
-    if (affine(s.index, &stride) && stride == 1) {
+    const Expr by = stride(s.index);
+    int64_t step = 0;
+    if (by && is_const_int(by, &step) && step == 1) {
       const Expr value = make_cast(widen(s.value), s.value->type.with_lanes(lanes_));
       return make_stmt<Store>(s.loc, s.base, at_lane(s.index, 0), value);
     }
     const VarRef value = make_var("lanes", s.value->type.with_lanes(lanes_));
     std::vector<Stmt> out{make_stmt<DeclVar>(s.loc, value, wide(s.value))};
-    for (int i = 0; i < lanes_; i++)
-      out.push_back(make_stmt<Store>(s.loc, s.base, at_lane(s.index, i),
-                                     make_lane(value, make_int(i, Type(i32)))));
+    VarRef first;
+    if (by) {
+      first = make_var("first", s.index->type);
+      out.push_back(make_stmt<DeclVar>(s.loc, first, at_lane(s.index, 0)));
+    }
+    for (int i = 0; i < lanes_; i++) {
+      const Expr at = by ? make_binary(BinaryOp::add, first,
+                                       make_binary(BinaryOp::mul, by, make_int(i, by->type)))
+                         : at_lane(s.index, i);
+      out.push_back(make_stmt<Store>(s.loc, s.base, at, make_lane(value, make_int(i, Type(i32)))));
+    }
     return make_seq(std::move(out));
   }
 

@@ -40,7 +40,9 @@ struct FusedTask {
     std::vector<ir::Value> indices;
     ir::Value value;
   };
-  Stored finish(std::vector<ir::Value> indices, ir::Value value) const;
+  /// With `lets`: values that a step reads several times are declared there once.
+  Stored finish(std::vector<ir::Value> indices, ir::Value value,
+                std::vector<ir::Stmt>* lets = nullptr) const;
   /// The statement output(indices') = value' for the anchor's output at `indices`.
   ir::Stmt store(const std::vector<ir::Value>& indices, const ir::Value& value) const;
   /// True for the anchor's first output: the tensor whose values go through the epilogue.
@@ -69,6 +71,7 @@ struct ScheduleRules {
   std::function<bool(const ir::Task& anchor)> accepts;
   bool prologue_first_input = false;  ///< accepts a prologue on anchor input 0
   bool epilogue = false;              ///< accepts epilogue steps
+  bool moves = false;  ///< also those that compute indices, such as a reshape and a transpose
 };
 /// A way to make a kernel for some anchors. The function is called "launch", kind public, its parameters
 /// are fused.parameters(); DimSymbols may be used freely.

@@ -1,0 +1,155 @@
+// cpu_templates_test.cpp - each CPU template against the reference evaluator: odd sizes, symbols, sizes of zero and one, at the
+// levels v3 and v4 where this machine has them; what is folded into the stores; NaN and infinities.
+#include <hidet/graph/build.h>
+#include <hidet/runtime/compiled_model.h>
+#include <hidet/runtime/cpu_level.h>
+
+#include "graph/core/samples.h"
+
+namespace hidet::test {
+namespace {
+
+Tensor weight(const Shape& shape, uint64_t seed) { return randn(shape, f32, {}, seed); }
+
+/// The levels that this machine runs.
+std::vector<std::string> levels() {
+  std::vector<std::string> out{"x86-64-v3"};
+  if (CpuTarget::parse("x86-64-v4").runs_on(host_cpu_target())) out.push_back("x86-64-v4");
+  return out;
+}
+
+/// `y` of `x` compiled at every level, on inputs of the given shapes.
+void check(const Tensor& x, const Tensor& y, const std::vector<Shape>& shapes, int kernels = -1) {
+  const FlowGraph graph = trace_from(y, {x}), optimized = optimize(graph);
+  for (const std::string& level : levels()) {
+    BuildModelOptions options;
+    options.targets = {level};
+    graph::BuildReport report;
+    const CompiledModel model =
+        CompiledModel::from_data(graph::build_model_data(optimized, options, &report));
+    if (kernels >= 0) {
+      EXPECT_EQ(report.kernels, kernels) << level;
+    }
+    for (const Shape& shape : shapes) {
+      const Tensor input = randn(shape, f32, {}, 3);
+      const Tensor want = graph(input), got = model.run({input})[0];
+      ASSERT_EQ(got.shape(), want.shape());
+      const std::vector<double> a = got.to_doubles(), b = want.to_doubles();
+      for (size_t i = 0; i < a.size(); i++)
+        ASSERT_NEAR(a[i], b[i], 2e-4 * (1 + std::fabs(b[i]))) << level << " element " << i;
+    }
+  }
+}
+
+TEST(PackedMatmul, OddSizes) {
+  const Tensor x = symbol({5, 37});
+  check(x, ops::matmul(x, weight({37, 51}, 1)), {{5, 37}});
+}
+TEST(PackedMatmul, RowsAtRunTime) {
+  const Tensor x = symbol({"n", 24});
+  check(x, ops::matmul(x, weight({24, 70}, 1)), {{0, 24}, {1, 24}, {7, 24}, {29, 24}, {170, 24}});
+}
+TEST(PackedMatmul, RowsCopiedToScratch) {
+  const Tensor x = symbol({"n", 1024});
+  check(x, ops::matmul(x, weight({1024, 33}, 1)), {{3, 1024}, {17, 1024}});
+}
+TEST(PackedMatmul, BiasAndResidual) {
+  const Tensor x = symbol({"b", "s", 32});
+  const Tensor y = ops::matmul(x, weight({32, 32}, 1)) + weight({32}, 2) + x;
+  check(x, y, {{2, 9, 32}, {1, 1, 32}}, 1);
+}
+TEST(PackedMatmul, GeluIsOneKernel) {
+  const Tensor x = symbol({"n", 16});
+  const Tensor h = ops::matmul(x, weight({16, 40}, 1)) + weight({40}, 2);
+  check(x, h * (ops::erf(h / std::sqrt(2.0)) + 1.0) * 0.5, {{0, 16}, {5, 16}, {15, 16}}, 1);
+}
+TEST(PackedMatmul, HeadsOfAttention) {
+  const Tensor x = symbol({"b", "s", 48});
+  const Tensor heads = ops::reshape(ops::matmul(x, weight({48, 64}, 1)), {"b", "s", 4, 16});
+  const std::vector<Shape> shapes{{1, 1, 48}, {2, 5, 48}, {1, 33, 48}};
+  check(x, ops::transpose(heads, {0, 2, 1, 3}), shapes, 1);
+  check(x, ops::transpose(heads, {0, 2, 3, 1}), shapes, 1);
+}
+TEST(PackedMatmul, HeadsThatNoVectorDivides) {
+  const Tensor x = symbol({"s", 20});
+  const Tensor heads = ops::reshape(ops::matmul(x, weight({20, 36}, 1)), {"s", 3, 12});
+  check(x, ops::transpose(heads, {1, 0, 2}), {{1, 20}, {11, 20}}, 1);
+}
+TEST(PackedMatmul, AViewAloneIsNoWork) {
+  const Tensor x = symbol({6, 20});
+  const Tensor y = ops::reshape(ops::matmul(x, weight({20, 32}, 1)), {6, 2, 16});
+  check(x, ops::softmax(y), {{6, 20}}, 2);
+}
+
+TEST(BatchMatmul, SymbolsAndOddSizes) {
+  const Tensor x = symbol({"b", 3, "s", 17});
+  check(x, ops::matmul(x, ops::transpose(x, {0, 1, 3, 2})),
+        {{1, 3, 1, 17}, {2, 3, 7, 17}, {1, 3, 35, 17}, {0, 3, 4, 17}});
+}
+TEST(BatchMatmul, ScaledAndTransposed) {
+  const Tensor x = symbol({2, 4, "s", 8});
+  const Tensor y = ops::matmul(ops::softmax(x), ops::transpose(x, {0, 1, 3, 2})) * 0.125;
+  check(x, ops::transpose(y, {0, 2, 1, 3}), {{2, 4, 5, 8}, {2, 4, 40, 8}});
+}
+
+TEST(Convolution, OddSizesAndFoldedSteps) {
+  const Tensor x = symbol({"n", 5, 11, 9});
+  const Tensor bias = weight({1, 21, 1, 1}, 2);
+  check(x, ops::relu(ops::conv2d(x, weight({21, 5, 3, 3}, 1), {1, 1}, {1, 1, 1, 1}) + bias),
+        {{1, 5, 11, 9}, {3, 5, 11, 9}});
+}
+TEST(Convolution, StridesAndDilation) {
+  const Tensor x = symbol({1, 3, 13, 15});
+  check(x, ops::conv2d(x, weight({35, 3, 3, 2}, 1), {2, 3}, {0, 1, 2, 0}, {2, 1}),
+        {{1, 3, 13, 15}});
+}
+TEST(Convolution, SiluReadsItsValueTwice) {
+  const Tensor x = symbol({1, 4, 6, 6});
+  const Tensor y = ops::conv2d(x, weight({16, 4, 1, 1}, 1));
+  check(x, y * ops::sigmoid(y), {{1, 4, 6, 6}});
+}
+TEST(Depthwise, BordersAndChannelsBesideAVector) {
+  const Tensor x = symbol({"n", 19, 8, 10});
+  const Tensor y = ops::conv2d(x, weight({19, 1, 3, 3}, 1), {2, 2}, {1, 1, 1, 1}, {1, 1}, 19);
+  check(x, ops::clip(y, 0, 6), {{1, 19, 8, 10}, {2, 19, 8, 10}});
+}
+
+TEST(Rows, SoftmaxOfInfinitiesAndNaN) {
+  const double inf = HUGE_VAL;
+  std::vector<float> v(4 * 21, 0.5f);
+  v[3] = static_cast<float>(-inf);
+  v[21 + 5] = NAN;
+  v[42 + 20] = static_cast<float>(inf);
+  for (int i = 63; i < 84; i++) v[static_cast<size_t>(i)] = static_cast<float>(-inf);
+  const Tensor input = from_vector(v, {4, 21});
+  const Tensor x = symbol({"n", 21});
+  for (const Tensor& y : {ops::softmax(x), ops::clip(x, -1, 1)}) {
+    const FlowGraph graph = trace_from(y, {x});
+    expect_same(graph.build().run({input})[0], graph(input), "rows with NaN");
+  }
+}
+TEST(Rows, LayerNormOfOddRows) {
+  const Tensor x = symbol({"n", 3, 45});
+  check(x, ops::layer_norm(x, weight({45}, 1), weight({45}, 2)),
+        {{1, 3, 45}, {0, 3, 45}, {4, 3, 45}});
+}
+
+TEST(Forms, EqualLayersShareAKernel) {
+  const Tensor x = symbol({"n", 32});
+  Tensor y = x;
+  for (uint64_t i = 0; i < 6; i++) y = ops::relu(ops::matmul(y, weight({32, 32}, i)));
+  graph::BuildReport report;
+  graph::build_model_data(optimize(trace_from(y, {x})), {}, &report);
+  EXPECT_EQ(report.kernels, 6);
+  EXPECT_EQ(report.kernels_unique, 2);  // the layer, and the packing of its weight
+}
+TEST(Forms, OperandsInAnotherOrderAreAnotherKernel) {
+  const Tensor x = symbol({8}), y = symbol({8});
+  const FlowGraph graph(std::vector<Tensor>{x, y}, {ops::neg(x - y), ops::neg(y - x), x - x});
+  const Tensor a = weight({8}, 1), b = weight({8}, 2);
+  const std::vector<Tensor> want = graph.run({a, b}), got = graph.build().run({a, b});
+  for (size_t i = 0; i < want.size(); i++) expect_same(got[i], want[i], "difference");
+}
+
+}  // namespace
+}  // namespace hidet::test
