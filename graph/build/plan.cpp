@@ -114,11 +114,11 @@ int KernelStore::add(const Group& g) {
 
 PlanKernel KernelStore::make(const Group& g, const std::string& name) const {
   PlanKernel k;
-  Module recorded = with_workspace(schedule(g, target_, cuda_), g.fused, &k.workspace);
-  if (!cuda_) recorded = with_planted_fault(with_index_checks(std::move(recorded), g), g);
-  verify(recorded);
+  k.recorded = with_workspace(schedule(g, target_, cuda_), g.fused, &k.workspace);
+  if (!cuda_) k.recorded = with_planted_fault(with_index_checks(std::move(k.recorded), g), g);
+  verify(k.recorded);
   const size_t base = g.inputs.size() + g.outputs.size() + (g.fused.temporaries.empty() ? 0 : 1);
-  k.module = run_passes(std::move(recorded), lowering(cuda_ ? Target::cuda : Target::cpu));
+  k.module = run_passes(k.recorded, lowering(cuda_ ? Target::cuda : Target::cpu));
   const Function* launch = k.module.find("launch");
   HIDET_REQUIRE(launch && launch->kind == FuncKind::public_, ErrorCode::usage, "", "the operator '",
                 g.fused.name, "' has no public function 'launch'");

@@ -38,7 +38,8 @@ struct PlanKernel {
   std::vector<std::string> symbols;  ///< i64 parameters
   DimExpr workspace = 0;
   KernelData data;
-  ir::Module module;  ///< lowered
+  ir::Module module;    ///< lowered (host part)
+  ir::Module recorded;  ///< as scheduled: what the simulator runs
 };
 
 /// A program: steps in order, slots of workspace.
