@@ -13,7 +13,7 @@ struct BenchCommand {
   std::string file, device, percentiles = "50,90,99", trace;
   double warm_up_ms = 200, duration_s = 3;
   int iterations = 0, threads = 0;
-  bool profile = false, memory = false;
+  bool profile = false, memory = false, cuda_graph = false;
   InputOptions inputs;
   Common common;
 };
@@ -38,7 +38,7 @@ std::vector<double> measure(const CompiledModel& model, const std::vector<Tensor
                             const BenchCommand& o) {
   const auto once = [&] {
     const double start = now_seconds();
-    const std::vector<Tensor> out = model.run(inputs);
+    const std::vector<Tensor> out = o.cuda_graph ? model.cuda_graph(inputs) : model.run(inputs);
     if (model.device().is_cuda()) (void)out[0].cpu();
     return (now_seconds() - start) * 1e3;
   };
@@ -128,6 +128,7 @@ Command add_bench(CLI::App& root) {
   app->add_option("--threads", o->threads, "CPU threads");
   app->add_option("--percentile", o->percentiles, "50,90,99");
   app->add_option("--device", o->device, "cpu or cuda:0");
+  app->add_flag("--cuda-graph", o->cuda_graph, "record the run as a CUDA graph and replay it");
   app->add_flag("--profile", o->profile, "times of each operator");
   app->add_option("--trace", o->trace, "write a Chrome trace of one run");
   app->add_flag("--memory", o->memory, "print the peak memory");

@@ -52,6 +52,10 @@ std::vector<Tensor> CompiledModel::run_async(const std::vector<Tensor>& inputs,
   return runtime::run_code(live(state_), inputs, device().is_cuda() ? stream : nullptr);
 }
 
+std::vector<Tensor> CompiledModel::cuda_graph(const std::vector<Tensor>& inputs) const {
+  return runtime::run_replay(live(state_), inputs);
+}
+
 Tensor CompiledModel::run_one(const std::vector<Tensor>& inputs) const {
   const auto& s = live(state_);
   HIDET_REQUIRE(s.outputs.size() == 1, ErrorCode::usage, "", "model '", s.data.name, "' has ",

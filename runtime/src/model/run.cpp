@@ -49,20 +49,6 @@ void check_input(const ModelState& state, const InputCheck& check, const Tensor&
   }
 }
 
-Tensor make_output(const OutputPlan& plan, const std::vector<Tensor>& inputs,
-                   const int64_t* symbols) {
-  if (plan.from == OutputPlan::From::shared)
-    return inputs[plan.index].view_at(0, output_shape(plan, symbols), plan.signature.dtype);
-  return empty(output_shape(plan, symbols), plan.signature.dtype, plan.signature.device);
-}
-
-void copy_into(const Tensor& to, const Tensor& from) {
-  HIDET_REQUIRE(to.bytes() == from.bytes(), ErrorCode::bad_file, "", "an output of ", to.bytes(),
-                " bytes is a copy of ", from.bytes(), " bytes");
-  if (to.bytes() > 0)
-    copy_bytes(to.data(), to.device(), from.data(), from.device(), static_cast<size_t>(to.bytes()));
-}
-
 /// GPU kernels read whole vectors, so a tensor that begins elsewhere is read from a copy, made in the order of `stream`.
 Tensor aligned_input(const ModelState& state, size_t i, const Tensor& t, CUstream_st* stream) {
   for (const OutputPlan& plan : state.outputs)
@@ -76,21 +62,26 @@ Tensor aligned_input(const ModelState& state, size_t i, const Tensor& t, CUstrea
   return copy;
 }
 
-/// An assertion that failed in a kernel of an earlier run is told now, when it has not been before.
-void check_earlier_kernels(const ModelState& state) {
-  if (!state.code->cuda_loaded()) return;
-  if (const int32_t id = state.code->cuda().take_error())
-    throw Error(ErrorCode::device, detail::concat("an assertion (number ", id,
-                                                  ") failed in a GPU kernel of an earlier run of '",
-                                                  state.data.name, "'"));
-}
-
 }  // namespace
 
 Shape output_shape(const OutputPlan& plan, const int64_t* symbols) {
   Shape shape(plan.dims.size());
   for (size_t d = 0; d < shape.size(); ++d) shape[d] = plan.dims[d].run(symbols);
   return shape;
+}
+
+Tensor make_output(const OutputPlan& plan, const std::vector<Tensor>& inputs,
+                   const int64_t* symbols) {
+  if (plan.from == OutputPlan::From::shared)
+    return inputs[plan.index].view_at(0, output_shape(plan, symbols), plan.signature.dtype);
+  return empty(output_shape(plan, symbols), plan.signature.dtype, plan.signature.device);
+}
+
+void copy_into(const Tensor& to, const Tensor& from) {
+  HIDET_REQUIRE(to.bytes() == from.bytes(), ErrorCode::bad_file, "", "an output of ", to.bytes(),
+                " bytes is a copy of ", from.bytes(), " bytes");
+  if (to.bytes() > 0)
+    copy_bytes(to.data(), to.device(), from.data(), from.device(), static_cast<size_t>(to.bytes()));
 }
 
 void require_code(const ModelState& state) {
@@ -127,6 +118,14 @@ void check_limits(const ModelState& state, const int64_t* symbols) {
   HIDET_REQUIRE(cuda == 0 || need.cuda.total() <= cuda, ErrorCode::memory, "", "a run of '",
                 state.data.name, "' needs ", need.cuda.total(),
                 " bytes of GPU memory, over the limit of ", cuda);
+}
+
+void check_earlier_kernels(const ModelState& state) {
+  if (!state.code->cuda_loaded()) return;
+  if (const int32_t id = state.code->cuda().take_error())
+    throw Error(ErrorCode::device, detail::concat("an assertion (number ", id,
+                                                  ") failed in a GPU kernel of an earlier run of '",
+                                                  state.data.name, "'"));
 }
 
 std::shared_ptr<const Weights> ready_weights(const ModelState& state) {

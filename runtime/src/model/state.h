@@ -1,5 +1,6 @@
 // state.h - what a CompiledModel holds: the data, the chosen program's code, compiled formulas, weights.
-// Threading: made once, then read only, but for the weights (published as a whole) and the limits (atomic).
+// Threading: made once, then read only, but for the weights (published as a whole), the limits (atomic) and the
+// replays (locked).
 #pragma once
 #include <atomic>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "hidet/runtime/model_data.h"
 #include "src/compiled/code.h"
 #include "src/model/dispatch.h"
+#include "src/model/replay.h"
 
 namespace hidet::runtime {
 
@@ -42,6 +44,12 @@ struct OutputPlan {
   TensorSignature signature;
   std::vector<DimProgram> dims;
 };
+
+/// The tensor that a run gives out for an output; its contents are not set.
+Tensor make_output(const OutputPlan& plan, const std::vector<Tensor>& inputs,
+                   const int64_t* symbols);
+/// Throws Error(bad_file) where the sizes differ.
+void copy_into(const Tensor& to, const Tensor& from);
 
 using GraphLaunch = int32_t (*)(hidet_ctx*, const int64_t*, void* const*, void* const*,
                                 void* const*, void*);
@@ -103,6 +111,7 @@ struct ModelState {
   std::vector<std::vector<Thunk>> thunks;  // by kernel and candidate
   SharedWeights weights;
   std::atomic<int64_t> limit_cpu{0}, limit_cuda{0};
+  Replays replays;  // after the code, which their graphs use
 };
 
 /// Throws Error(device) where no program of the model runs here.
@@ -124,6 +133,10 @@ std::vector<Tensor> all_stored(const ModelState& state);
 
 std::vector<Tensor> run_code(const ModelState& state, const std::vector<Tensor>& inputs,
                              CUstream_st* stream);
+/// Throws Error(device) for an assertion that failed in a kernel of an earlier run and was not told before.
+void check_earlier_kernels(const ModelState& state);
+/// run_code through a CUDA graph.
+std::vector<Tensor> run_replay(ModelState& state, const std::vector<Tensor>& inputs);
 std::vector<Tensor> run_interpreted(const ModelState& state, const std::vector<Tensor>& inputs,
                                     const InstructionHook& hook, Profile* profile);
 

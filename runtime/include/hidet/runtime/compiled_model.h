@@ -124,6 +124,12 @@ class CompiledModel {
   /// Queues the run on `stream` (CUDA) and returns at once; on the CPU it is a plain run.
   std::vector<Tensor> run_async(const std::vector<Tensor>& inputs, CUstream_st* stream) const;
 
+  /// run on a GPU as a CUDA graph, which queues the whole run with one call: recorded at the first call at these sizes
+  /// and weights, replayed by later ones. The eight sizes used last are kept, each with memory of its own. Throws
+  /// Error(usage) that names the input where it is on the CPU. While it records, no other thread may wait for the
+  /// whole GPU (cuda_synchronize, profile).
+  std::vector<Tensor> cuda_graph(const std::vector<Tensor>& inputs) const;
+
   const std::string& name() const;
   const std::string& target() const;  ///< of the program in use
   Device device() const;
