@@ -56,7 +56,14 @@ Module with_workspace(Module m, const FusedTask& f, DimExpr* bytes) {
 }
 
 Module schedule(const Group& g, const CpuTargetInfo& target, bool cuda) {
-  if (g.fused.anchor.opaque) return *g.fused.anchor.opaque;
+  if (const auto& script = g.fused.anchor.opaque) {
+    const auto on_device = [](const Function& f) { return is_cuda(f.kind); };
+    HIDET_REQUIRE(
+        !cuda || std::any_of(script->functions.begin(), script->functions.end(), on_device),
+        ErrorCode::unsupported, "", "the operator '", g.fused.name,
+        "' has a script for the CPU only");
+    return *script;
+  }
   if (cuda) {
     const CudaSchedule* s = find_cuda_schedule(g.fused.anchor);
     return s ? s->make(g.fused) : auto_schedule_cuda(g.fused);

@@ -110,6 +110,10 @@ std::vector<float> NodeCall::attr_floats(const char* name) const {
   const auto* attribute = find(name, AttributeType::floats);
   return attribute ? attribute->floats : std::vector<float>();
 }
+std::vector<std::string> NodeCall::attr_strings(const char* name) const {
+  const auto* attribute = find(name, AttributeType::strings);
+  return attribute ? attribute->strings : std::vector<std::string>();
+}
 const TensorProto* NodeCall::attr_tensor(const char* name) const {
   const auto* attribute = find(name, AttributeType::tensor);
   return attribute ? attribute->tensor.get() : nullptr;

@@ -70,6 +70,7 @@ class NodeCall {
   std::string attr_string(const char* name, const std::string& fallback) const;
   std::vector<int64_t> attr_ints(const char* name, std::vector<int64_t> fallback = {}) const;
   std::vector<float> attr_floats(const char* name) const;
+  std::vector<std::string> attr_strings(const char* name) const;
   const TensorProto* attr_tensor(const char* name) const;
   /// The axes that are an attribute in old opsets and input i in new ones; empty where absent.
   std::vector<int64_t> ints_attr_or_input(const char* name, size_t i) const;
@@ -122,6 +123,8 @@ std::span<const Converter> shape_converters();
 std::span<const Converter> reduce_converters();
 std::span<const Converter> nn_converters();
 std::span<const Converter> composed_converters();
+std::span<const Converter> resize_converters();
+std::span<const Converter> recurrent_converters();
 
 /// The row for an operator, or null.
 const Converter* find_converter(const std::string& op_type, int64_t opset);

@@ -15,9 +15,9 @@ namespace graph::onnx {
 namespace {
 
 const std::vector<std::span<const Converter>>& tables() {
-  static const std::vector<std::span<const Converter>> all{elementwise_converters(),
-                                                           shape_converters(), reduce_converters(),
-                                                           nn_converters(), composed_converters()};
+  static const std::vector<std::span<const Converter>> all{
+      elementwise_converters(), shape_converters(),  reduce_converters(),   nn_converters(),
+      composed_converters(),    resize_converters(), recurrent_converters()};
   return all;
 }
 

@@ -74,7 +74,8 @@ void same_pads(const NodeCall& call, Window& window, bool upper) {
   }
 }
 
-Window window_of(const NodeCall& call, const Ints& kernel_fallback) {
+/// `pads`: auto_pad means what it does for a convolution.
+Window window_of(const NodeCall& call, const Ints& kernel_fallback, bool pads = true) {
   const int64_t spatial = call.rank(0) - 2;
   if (spatial < 1 || call.rank(0) < 3) call.fail("the input has ", call.rank(0), " dimensions");
   if (spatial > 2) call.unsupported("has ", spatial, " spatial dimensions; 1 and 2 are supported");
@@ -87,8 +88,9 @@ Window window_of(const NodeCall& call, const Ints& kernel_fallback) {
   out.dilation = window_attr(call, "dilations", count, 1);
   out.pads = window_attr(call, "pads", 2 * count, 0);
   const std::string how = call.attr_string("auto_pad", "NOTSET");
-  if (how == "SAME_UPPER" || how == "SAME_LOWER") same_pads(call, out, how == "SAME_UPPER");
-  else if (how == "VALID") out.pads.assign(2 * count, 0);
+  if (how == "SAME_UPPER" || how == "SAME_LOWER") {
+    if (pads) same_pads(call, out, how == "SAME_UPPER");
+  } else if (how == "VALID") out.pads.assign(2 * count, 0);
   else if (how != "NOTSET" && how != "") call.fail("auto_pad is '", how, "'");
   out.flat = spatial == 1;
   if (!out.flat) return out;
@@ -122,6 +124,56 @@ Outputs conv(const NodeCall& call) {
     if (bias.size() != 1 || !(bias[0] == shape[0]))
       call.fail("the bias has the shape ", shape_text(bias), ", expected ", shape[0], " values");
     out = ops::add(out, ops::reshape(call.input(2), {1, shape[0], 1, 1}));
+  }
+  return {drop(out, window.flat)};
+}
+
+/// The pads of a transposed convolution: as given, or what auto_pad or output_shape leave.
+void transposed_pads(const NodeCall& call, Window& window, const Ints& extra) {
+  const std::string how = call.attr_string("auto_pad", "NOTSET");
+  const bool same = how == "SAME_UPPER" || how == "SAME_LOWER";
+  Ints wanted = call.attr_ints("output_shape");
+  if (!same && wanted.empty()) return;
+  const std::vector<DimExpr> shape = call.shape(0);
+  const size_t from = window.flat ? 1 : 0, count = 2 - from;
+  if (!wanted.empty() && wanted.size() != count)
+    call.fail("output_shape has ", wanted.size(), " values for ", count, " dimensions");
+  for (size_t i = from; i < 2; i++) {
+    const DimExpr& size = shape[2 + i - from];
+    const int64_t stride = window.stride[i];
+    int64_t total = (window.kernel[i] - 1) * window.dilation[i] + 1 + extra[i] - stride;
+    if (!wanted.empty()) {
+      if (!size.is_const()) call.unsupported("output_shape needs a fixed size, not ", size);
+      total += size.value() * stride - wanted[i - from];
+    }
+    // What the windows do not reach (a negative total) is added at the end.
+    const int64_t cut = std::max<int64_t>(total, 0), less = cut / 2;
+    window.pads[i] = how == "SAME_UPPER" ? less : cut - less;
+    window.pads[2 + i] = total - window.pads[i];
+  }
+}
+
+Outputs conv_transpose(const NodeCall& call) {
+  const Tensor& weight = call.input(1);
+  const auto shape = weight.shape_expr();
+  if (!is_concrete(shape))
+    call.unsupported("its weight has the symbolic shape ", shape_text(shape));
+  if (shape.size() != call.shape(0).size() || shape.size() < 3)
+    call.fail("the weight ", weight.describe(), " does not fit ", call.input(0).describe());
+  const Ints sizes = ints_of(shape);
+  Window window = window_of(call, Ints(sizes.begin() + 2, sizes.end()), false);
+  Ints extra = window_attr(call, "output_padding", sizes.size() - 2, 0);
+  if (window.flat) extra.insert(extra.begin(), 0);
+  transposed_pads(call, window, extra);
+  const int64_t groups = call.attr_int("group", 1);
+  Tensor out = ops::conv_transpose2d(lift(call.input(0), window.flat), lift(weight, window.flat),
+                                     window.stride, window.pads, window.dilation, extra, groups);
+  if (call.has_input(2)) {
+    const auto bias = call.shape(2);
+    if (bias.size() != 1 || !(bias[0] == shape[1] * groups))
+      call.fail("the bias has the shape ", shape_text(bias), ", expected ", shape[1] * groups,
+                " values");
+    out = ops::add(out, ops::reshape(call.input(2), {1, bias[0], 1, 1}));
   }
   return {drop(out, window.flat)};
 }
@@ -193,6 +245,7 @@ const std::array kRows = std::to_array<Converter>({
     {"AveragePool", 1, kAny, average_pool},
     {"BatchNormalization", 9, kAny, batch_norm},
     {"Conv", 1, kAny, conv},
+    {"ConvTranspose", 1, kAny, conv_transpose},
     {"Gemm", 7, kAny, gemm},
     {"GlobalAveragePool", 1, kAny, global_average_pool},
     {"GlobalMaxPool", 1, kAny, global_max_pool},

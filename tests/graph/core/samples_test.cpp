@@ -37,10 +37,13 @@ TEST_P(Samples, InferenceReferenceAndDefinitionAgree) {
         EXPECT_EQ(got[i].shape(), shape_of(specs[i].shape, symbols)) << what;
         EXPECT_EQ(std::string(got[i].dtype().name()), specs[i].dtype.name()) << what;
       }
-      // The symbolic compute definition, interpreted.
-      const std::vector<Tensor> interpreted = interpret(def.compute(call), inputs, symbols);
-      for (size_t i = 0; i < got.size(); i++)
-        expect_same(interpreted[i], got[i], what + " interpreted");
+      // The symbolic compute definition, interpreted; scripts run in built_test.cpp.
+      const ir::Task task = def.compute(call);
+      if (!task.opaque) {
+        const std::vector<Tensor> interpreted = interpret(task, inputs, symbols);
+        for (size_t i = 0; i < got.size(); i++)
+          expect_same(interpreted[i], got[i], what + " interpreted");
+      }
       if (inputs.empty()) continue;
       const std::vector<Tensor> outs = apply(def.name, symbolic, sample.attrs);
       const std::vector<Tensor> run = FlowGraph(symbolic, outs).run(inputs);
@@ -54,6 +57,10 @@ TEST_P(Samples, TasksAreWellFormed) {
   for (const OpSample& sample : def.samples) {
     const ir::Task task = def.compute({sample.inputs, sample.attrs});
     EXPECT_EQ(task.inputs.size(), sample.inputs.size());
+    if (task.opaque) {
+      EXPECT_EQ(task.outputs.size(), def.infer({sample.inputs, sample.attrs}).size());
+      continue;
+    }
     for (const ir::VarRef& out : task.outputs) ASSERT_NE(task.compute_of(out), nullptr);
     for (const ir::Compute& c : task.computes) {
       EXPECT_EQ(c.axes.size(), ir::shape_of(c.tensor).size());

@@ -62,6 +62,13 @@ Tensor matmul(const Tensor& a, const Tensor& b);
 Tensor conv2d(const Tensor& x, const Tensor& weight, const std::vector<int64_t>& stride = {1, 1},
               const std::vector<int64_t>& pads = {0, 0, 0, 0},
               const std::vector<int64_t>& dilation = {1, 1}, int64_t groups = 1);
+/// x [n, c, h, w], weight [c, o/groups, kh, kw]; the inverse of conv2d's sizes, `output_padding` rows and
+/// columns more at the end.
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight,
+                        const std::vector<int64_t>& stride = {1, 1},
+                        const std::vector<int64_t>& pads = {0, 0, 0, 0},
+                        const std::vector<int64_t>& dilation = {1, 1},
+                        const std::vector<int64_t>& output_padding = {0, 0}, int64_t groups = 1);
 
 // Windows over [n, c, h, w].
 Tensor max_pool2d(const Tensor& x, const std::vector<int64_t>& kernel,
@@ -113,6 +120,19 @@ Tensor gather(const Tensor& x, const Tensor& indices,
               int64_t axis = 0);  ///< negative indices count from the end
 Tensor gather_elements(const Tensor& x, const Tensor& indices, int64_t axis = 0);
 Tensor tile(const Tensor& x, const std::vector<int64_t>& repeats);
+/// How `resize` samples, in ONNX's names. `scale` 0: new size / old size. `begin` and `end` are the region
+/// of tf_crop_and_resize, `outside` is its value beyond x.
+struct Resize {
+  std::string mode = "nearest";  ///< linear, cubic
+  std::string coordinates = "half_pixel";
+  std::string rounding = "round_prefer_floor";  ///< of nearest
+  double scale = 0;
+  double cubic = -0.75;
+  bool exclude_outside = false;  ///< of cubic
+  double begin = 0, end = 1, outside = 0;
+};
+/// x resampled to `size` along one axis.
+Tensor resize(const Tensor& x, int64_t axis, const DimExpr& size, const Resize& how = {});
 /// start, start + step ... : `count` values.
 Tensor range(const DimExpr& start, const DimExpr& count, int64_t step, DType dtype = i64,
              Device device = {});
