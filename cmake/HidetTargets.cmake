@@ -109,7 +109,8 @@ function(hidet_program name)
 endfunction()
 
 # Tests find filled models through HIDET_TEST_MODELS (tools/test writes them) and NVRTC through HIDET_CUDA_ROOT; what they
-# build is cached inside the build folder.
+# build is cached inside the build folder. Every IR module that they lower is verified and read back from its text after each
+# pass (HIDET_VERIFY=text).
 function(hidet_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   find_package(GTest REQUIRED)
@@ -120,7 +121,7 @@ function(hidet_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
-  set(environment HIDET_TEST_MODELS=${CMAKE_SOURCE_DIR}/build/models HIDET_CACHE_DIR=${CMAKE_BINARY_DIR}/cache)
+  set(environment HIDET_VERIFY=text HIDET_TEST_MODELS=${CMAKE_SOURCE_DIR}/build/models HIDET_CACHE_DIR=${CMAKE_BINARY_DIR}/cache)
   if(EXISTS ${CMAKE_SOURCE_DIR}/.cache/cuda/include/cuda_fp16.h)
     list(APPEND environment HIDET_CUDA_ROOT=${CMAKE_SOURCE_DIR}/.cache/cuda)
   endif()

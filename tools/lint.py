@@ -201,6 +201,23 @@ def lint_when(tree):
     return found
 
 
+PASS = re.compile(r'(?:\b(?:stmt|function)_pass\(|\breturn \{)\s*"([a-z][a-z-]*)"')
+
+
+def lint_golden(tree):
+    """Every pass of ir/transforms has a golden file: tests/ir/golden/<pass>/*.hir."""
+    tested = {p.split("/")[3] for p in tree if p.startswith("tests/ir/golden/") and p.endswith(".hir")}
+    found = []
+    for path, text in tree.sources().items():
+        if not path.startswith("ir/transforms/"):
+            continue
+        for match in PASS.finditer(text):
+            if match.group(1) not in tested:
+                line = text.count("\n", 0, match.start()) + 1
+                found.append(f"{path}:{line}: no golden file for the pass: tests/ir/golden/{match.group(1)}/*.hir")
+    return found
+
+
 HEADER = "runtime/include/hidet/runtime/a.h"
 SCRIPT = "graph/schedules/a.cpp"
 # lint, a tree that is right, trees that are wrong
@@ -223,6 +240,11 @@ LINTS = [
     (lint_words,
      {"a.cpp": "int x = 1 / home; // homework, /usr/local/cuda, build/work/x\n"},
      [{"a.cpp": "// " + "TO" + "DO: more\n"}, {"a.md": "cd /ho" + "me/me/project\n"}, {"t.cpp": "TEST(A, DISABLED_B) {}\n"}]),
+    (lint_golden,
+     {"ir/transforms/a.cpp": 'return stmt_pass("fold-all", f);\n', "tests/ir/golden/fold-all/a.hir": ""},
+     [{"ir/transforms/a.cpp": 'return stmt_pass("fold-all", f);\n'},
+      {"ir/transforms/a.cpp": 'return {"lower", [](const Module& m) {\n', "tests/ir/golden/other/a.hir": ""},
+      {"ir/transforms/a.cpp": 'return function_pass(\n      "lower", f);\n', "tests/ir/golden/lower/a.txt": ""}]),
     (lint_when,
      {SCRIPT: "if (auto _ = when(a)) { if (x) y; else z; }\nif (auto _ = otherwise()) b;\nif (p) q; else r;\n"
               "// if (auto _ = when(c)) a; else b;\nif (when) a; else b;\n"},

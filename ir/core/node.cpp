@@ -1,8 +1,10 @@
 // node.cpp - the operations derived from the fields that each node declares: one table row a kind.
 #include <hidet/ir/node.h>
+#include <hidet/ir/rewriter.h>
 #include <hidet/ir/stmt.h>
 #include <hidet/runtime/error.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <unordered_map>
@@ -26,10 +28,40 @@ bool equal_vars(const Var* a, const Var* b, Pairing& vars) {
   return false;
 }
 
+bool equal_exprs(const std::vector<Expr>& a, const std::vector<Expr>& b, Pairing& vars) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const Expr& x, const Expr& y) {
+    return equal_nodes(x.get(), y.get(), vars);
+  });
+}
+
+bool equal_layouts(const Layout& a, const Layout& b, Pairing& vars) {
+  const auto targets = [&](const auto& x, const auto& y) {
+    return x == y || (x && y && equal_layouts(*x, *y, vars));
+  };
+  return a.tag == b.tag && a.base == b.base && a.bits == b.bits && a.shift == b.shift &&
+         a.tile == b.tile && equal_exprs(a.strides, b.strides, vars) && targets(a.inner, b.inner) &&
+         targets(a.outer, b.outer);
+}
+
+bool equal_types(const Type& a, const Type& b, Pairing& vars) {
+  if (a.tag() != b.tag() || a.lanes() != b.lanes()) return false;
+  switch (a.tag()) {
+    case Type::Tag::none:
+    case Type::Tag::string: return true;
+    case Type::Tag::pointer: return equal_types(a.pointee(), b.pointee(), vars);
+    case Type::Tag::tensor: {
+      const TensorInfo &x = a.tensor_info(), &y = b.tensor_info();
+      return x.dtype == y.dtype && x.scope == y.scope && equal_layouts(x.layout, y.layout, vars) &&
+             equal_exprs(x.shape, y.shape, vars);
+    }
+    default: return a.dtype() == b.dtype();
+  }
+}
+
 /// A variable that a node defines: pairs the two sides.
 bool pair_vars(const VarRef& a, const VarRef& b, Pairing& vars) {
   if (!a || !b) return !a && !b;
-  if (!(a->type == b->type) || a->is_mutable != b->is_mutable) return false;
+  if (!equal_types(a->type, b->type, vars) || a->is_mutable != b->is_mutable) return false;
   vars.left[a.get()] = b.get();
   vars.right[b.get()] = a.get();
   return true;
@@ -218,8 +250,8 @@ bool equal_nodes(const Node* a, const Node* b, Pairing& vars) {
   if (a->kind != b->kind) return false;
   if (a->kind == Kind::Var)
     return equal_vars(static_cast<const Var*>(a), static_cast<const Var*>(b), vars);
-  if (is_expr(*a) &&
-      !(static_cast<const ExprNode*>(a)->type == static_cast<const ExprNode*>(b)->type))
+  if (is_expr(*a) && !equal_types(static_cast<const ExprNode*>(a)->type,
+                                  static_cast<const ExprNode*>(b)->type, vars))
     return false;
   return ops(a->kind).equal(*a, *b, vars);
 }
@@ -267,6 +299,60 @@ bool equal(const Stmt& a, const Stmt& b) {
   Pairing vars;
   return equal_nodes(a.get(), b.get(), vars);
 }
+bool operator==(const Type& a, const Type& b) {
+  Pairing vars;
+  return equal_types(a, b, vars);
+}
+bool operator==(const Layout& a, const Layout& b) {
+  Pairing vars;
+  return equal_layouts(a, b, vars);
+}
+
+namespace {
+bool equal_functions(const Function& a, const Function& b, Pairing& vars) {
+  const auto nodes = [&](const auto& x, const auto& y) {
+    return equal_nodes(x.get(), y.get(), vars);
+  };
+  return a.name == b.name && a.kind == b.kind && equal_list(a.params, b.params, vars) &&
+         equal_types(a.returns, b.returns, vars) &&
+         equal_exprs(a.launch.grid, b.launch.grid, vars) &&
+         equal_exprs(a.launch.block, b.launch.block, vars) &&
+         equal_exprs(a.launch.cluster, b.launch.cluster, vars) &&
+         nodes(a.launch.shared_bytes, b.launch.shared_bytes) &&
+         a.launch.min_blocks == b.launch.min_blocks && a.no_alias == b.no_alias &&
+         nodes(a.body, b.body);
+}
+
+template <class T, class F>
+bool equal_all(const std::vector<T>& a, const std::vector<T>& b, const F& one) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), one);
+}
+
+bool equal_modules(const Module& a, const Module& b) {
+  Pairing vars;
+  const auto same_bits = [&](const double& x, const double& y) { return equal_field(x, y, vars); };
+  return a.name == b.name &&
+         equal_all(a.globals, b.globals,
+                   [&](const GlobalVar& x, const GlobalVar& y) {
+                     return x.on_cuda == y.on_cuda && equal_all(x.init, y.init, same_bits) &&
+                            pair_vars(x.var, y.var, vars);
+                   }) &&
+         equal_all(a.externs, b.externs,
+                   [&](const ExternFunc& x, const ExternFunc& y) {
+                     return x.name == y.name && x.params == y.params && x.returns == y.returns;
+                   }) &&
+         equal_all(a.functions, b.functions, [&](const Function& x, const Function& y) {
+           return equal_functions(x, y, vars);
+         });
+}
+}  // namespace
+
+bool equal(const Module& a, const Module& b) {
+  bool result = false;
+  with_large_stack([&] { result = equal_modules(a, b); });
+  return result;
+}
+
 size_t structural_hash(const Expr& e) { return hash_node(e.get()); }
 
 void for_each_child(const Node& node, const ExprVisit& expr, const StmtVisit& stmt) {

@@ -1,11 +1,17 @@
-// printer.cpp - the canonical text form. Names are made unique in order of appearance (x, x_1 ...), so that
-// equal modules print alike.
+// printer.cpp - the canonical text form; parse() reads it back. Names are made unique in order of appearance
+// (x, x_1 ...), so that equal modules print alike. A node says its type where its operands do not (text.h).
+// Needs: any module. Leaves: text without places in the user's program. Threading: thread-safe.
+#include "core/text.h"
+
 #include <hidet/ir/passes.h>
+#include <hidet/ir/rewriter.h>
 #include <hidet/ir/task.h>
 #include <hidet/runtime/error.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -15,10 +21,11 @@ namespace {
 class Printer {
  public:
   std::string module(const Module& m) {
+    for (const Function& f : m.functions) used_.insert(f.name);
+    for (const ExternFunc& e : m.externs) used_.insert(e.name);
     out_ += "module " + quoted(m.name) + "\n";
     for (const GlobalVar& g : m.globals) {
-      out_ += std::string(g.on_cuda ? "cuda_global " : "global ") + name(*g.var) + ": " +
-              type(g.var->type);
+      out_ += std::string(g.on_cuda ? "cuda_global " : "global ") + definition(*g.var);
       if (!g.init.empty()) {
         out_ += " = [";
         for (size_t i = 0; i < g.init.size(); i++) out_ += (i ? ", " : "") + number(g.init[i]);
@@ -27,19 +34,24 @@ class Printer {
       out_ += "\n";
     }
     for (const ExternFunc& e : m.externs) {
-      out_ += "extern " + e.name + "(";
+      out_ += "extern " + symbol(e.name) + "(";
       for (size_t i = 0; i < e.params.size(); i++) out_ += (i ? ", " : "") + type(e.params[i]);
       out_ += ") -> " + type(e.returns) + "\n";
     }
-    for (const Function& f : m.functions) function(f);
+    // Each function counts its names from the start.
+    const auto used = used_;
+    const auto names = names_;
+    for (const Function& f : m.functions) {
+      used_ = used;
+      names_ = names;
+      function(f);
+    }
     return std::move(out_);
   }
 
   void function(const Function& f) {
-    out_ += std::string(ir::name(f.kind)) + " " + f.name + "(";
-    for (size_t i = 0; i < f.params.size(); i++)
-      out_ += (i ? ", " : "") + name(*f.params[i]) + ": " + type(f.params[i]->type);
-    out_ += ")";
+    out_ +=
+        std::string(ir::name(f.kind)) + " " + symbol(f.name) + "(" + definitions(f.params) + ")";
     if (!f.returns.is_void()) out_ += " -> " + type(f.returns);
     const auto list = [&](const char* what, const std::vector<Expr>& values) {
       if (!values.empty()) out_ += std::string(" ") + what + "(" + join(values) + ")";
@@ -57,20 +69,22 @@ class Printer {
 
   void stmt(const Stmt& s) {
     switch (s->kind) {
-      case Kind::Seq:
-        for (const Stmt& child : as<Seq>(s)->body) stmt(child);
+      case Kind::Seq:  // inside a body: one that is not flattened
+        line("{");
+        for (indent_++; const Stmt& child : as<Seq>(s)->body) stmt(child);
+        indent_--;
+        line("}");
         return;
       case Kind::DeclVar: {
         const DeclVar& d = *as<DeclVar>(s);
         const std::string init = d.init ? " = " + expr(d.init) : "";
-        line(std::string(d.var->is_mutable ? "var " : "let ") + name(*d.var) + ": " +
-             type(d.var->type) + init);
+        line((d.var->is_mutable ? "" : "let ") + definition(*d.var) + init);
         return;
       }
       case Kind::DeclTensor: {
         const DeclTensor& d = *as<DeclTensor>(s);
         const std::string data = d.data ? " = view(" + expr(d.data) + ")" : "";
-        line("tensor " + name(*d.var) + ": " + type(d.var->type) + data);
+        line("tensor " + definition(*d.var) + data);
         return;
       }
       case Kind::Assign:
@@ -90,16 +104,16 @@ class Printer {
       case Kind::For: {
         const For& f = *as<For>(s);
         const std::string how = f.how == LoopKind::serial ? "" : std::string(ir::name(f.how)) + " ";
-        const std::string grain = f.grain > 1 ? " grain " + std::to_string(f.grain) : "";
-        line(how + "for " + name(*f.var) + ": " + type(f.var->type) + " in range(" + expr(f.begin) +
-             ", " + expr(f.end) + ", " + expr(f.step) + ")" + grain + " {");
+        const std::string grain = f.grain != 1 ? " grain " + std::to_string(f.grain) : "";
+        const std::string range =
+            " in range(" + expr(f.begin) + ", " + expr(f.end) + ", " + expr(f.step) + ")";
+        line(how + "for " + definition(*f.var) + range + grain + " {");
         return closed(f.body);
       }
       case Kind::MappingFor: {
         const MappingFor& f = *as<MappingFor>(s);
-        std::string vars;
-        for (const VarRef& v : f.vars) vars += (vars.empty() ? "" : ", ") + name(*v);
-        line("for " + vars + " in " + f.mapping.text() + ".on(" + expr(f.worker) + ") {");
+        const std::string worker = expr(f.worker);
+        line("for " + definitions(f.vars) + " in " + f.mapping.text() + ".on(" + worker + ") {");
         return closed(f.body);
       }
       case Kind::While:
@@ -130,15 +144,16 @@ class Printer {
         std::string more;
         if (!l.cluster.empty()) more += " cluster(" + join(l.cluster) + ")";
         if (l.shared_bytes) more += " shared(" + expr(l.shared_bytes) + ")";
-        line("launch " + l.callee + " grid(" + join(l.grid) + ") block(" + join(l.block) + ")" +
-             more + " args(" + join(l.args) + ")");
+        line("launch " + symbol(l.callee) + " grid(" + join(l.grid) + ") block(" + join(l.block) +
+             ")" + more + " args(" + join(l.args) + ")");
         return;
       }
       case Kind::Comment: line("comment " + quoted(as<Comment>(s)->text)); return;
       case Kind::Asm: {
         const Asm& a = *as<Asm>(s);
         line(std::string("asm ") + (a.is_volatile ? "volatile " : "") + quoted(a.text) + " (" +
-             join(a.outputs) + ") (" + join(a.inputs) + ")");
+             operands(a.output_constraints, a.outputs) + ") (" +
+             operands(a.input_constraints, a.inputs) + ") (" + operands(a.clobbers, {}) + ")");
         return;
       }
       default: break;
@@ -146,10 +161,20 @@ class Printer {
     HIDET_CHECK(false, "the printer met the statement '", kind_name(s->kind), "'");
   }
 
+  /// `least`: operators that bind less are put into parentheses.
   std::string expr(const Expr& e, int least = 0) {
+    if (e->type == natural_type(*e)) return form(e, least);
+    const bool infix = e->kind == Kind::Binary || e->kind == Kind::Unary;
+    return (infix ? "(" + form(e, 0) + ")" : form(e, 0)) + ":" + type(e->type);
+  }
+
+  /// An expression without its type.
+  std::string form(const Expr& e, int least) {
     switch (e->kind) {
-      case Kind::IntImm: return integer(*as<IntImm>(e));
-      case Kind::FloatImm: return number(as<FloatImm>(e)->value) + suffix(e->type, f32);
+      case Kind::IntImm:
+        if (e->type.dtype().is_boolean()) return as<IntImm>(e)->value ? "true" : "false";
+        return std::to_string(as<IntImm>(e)->value);
+      case Kind::FloatImm: return number(as<FloatImm>(e)->value);
       case Kind::StringImm: return quoted(as<StringImm>(e)->value);
       case Kind::Var: return name(*as<Var>(e));
       case Kind::DimSymbol: return "$" + symbol(as<DimSymbol>(e)->name);
@@ -157,7 +182,7 @@ class Printer {
         return std::string(as<Unary>(e)->op == UnaryOp::neg       ? "-"
                            : as<Unary>(e)->op == UnaryOp::bit_not ? "~"
                                                                   : "!") +
-               expr(as<Unary>(e)->a, 15);
+               operand(as<Unary>(e)->a);
       case Kind::Binary: return binary(*as<Binary>(e), least);
       case Kind::Select: {
         const Select& s = *as<Select>(e);
@@ -169,7 +194,11 @@ class Printer {
         return std::string(how[static_cast<int>(c.how)]) + "(" + expr(c.a) + ", " + type(c.type) +
                ")";
       }
-      case Kind::Call: return as<Call>(e)->callee + "(" + join(as<Call>(e)->args) + ")";
+      case Kind::Call: {
+        const Call& c = *as<Call>(e);
+        return (is_reserved_word(c.callee) ? quoted(c.callee) : symbol(c.callee)) + "(" +
+               join(c.args) + ")";
+      }
       case Kind::Prim: {
         const Prim& p = *as<Prim>(e);
         std::string attrs;
@@ -197,13 +226,13 @@ class Printer {
         const Reduce& r = *as<Reduce>(e);
         std::string axes;
         for (size_t i = 0; i < r.axes.size(); i++)
-          axes += (i ? ", " : "") + name(*r.axes[i]) + " < " + expr(r.extents[i]);
+          axes += (i ? ", " : "") + definition(*r.axes[i]) + " < " + expr(r.extents[i]);
         return std::string("reduce_") + ir::name(r.op) + "([" + axes + "], " + expr(r.value) + ")";
       }
       case Kind::ArgReduce: {
         const ArgReduce& r = *as<ArgReduce>(e);
         return std::string(r.is_max ? "argmax" : "argmin") + (r.last ? "_last" : "") + "([" +
-               name(*r.axis) + " < " + expr(r.extent) + "], " + expr(r.value) + ")";
+               definition(*r.axis) + " < " + expr(r.extent) + "], " + expr(r.value) + ")";
       }
       default: break;
     }
@@ -216,9 +245,35 @@ class Printer {
     if (!t.is_tensor()) return t.text();
     const TensorInfo& info = t.tensor_info();
     std::string out = std::string("tensor(") + info.dtype.name() + ", [" + join(info.shape) + "]";
-    if (info.layout.tag != Layout::Tag::row_major) out += ", " + info.layout.text();
+    if (info.layout.tag != Layout::Tag::row_major) out += ", " + layout(info.layout);
     if (info.scope != Scope::global) out += std::string(", ") + scope_name(info.scope);
     return out + ")";
+  }
+  std::string layout(const Layout& l) {
+    const auto list = [](std::initializer_list<int64_t> values) {
+      std::string out;
+      for (int64_t v : values) out += ", " + std::to_string(v);
+      return out;
+    };
+    switch (l.tag) {
+      case Layout::Tag::row_major: return "row_major";
+      case Layout::Tag::col_major: return "col_major";
+      case Layout::Tag::strided: return "strided(" + join(l.strides) + ")";
+      case Layout::Tag::swizzled:
+        return "swizzle(" + layout(*l.inner) + list({l.bits, l.base, l.shift}) + ")";
+      case Layout::Tag::composed: break;
+    }
+    std::string tile;
+    for (int64_t n : l.tile) tile += (tile.empty() ? "" : ", ") + std::to_string(n);
+    return "composed(" + layout(*l.outer) + ", " + layout(*l.inner) + ", [" + tile + "])";
+  }
+  /// What stands between braces. A Seq of one statement is not that statement.
+  void statements(const Stmt& s) {
+    const Seq* seq = as<Seq>(s);
+    if (!s) line("nothing");
+    else if (!seq || seq->body.size() == 1) stmt(s);
+    else
+      for (const Stmt& child : seq->body) stmt(child);
   }
   std::string take() { return std::move(out_); }
 
@@ -228,7 +283,7 @@ class Printer {
   }
   void body(const Stmt& s) {
     indent_++;
-    if (s) stmt(s);
+    statements(s);
     indent_--;
   }
   void closed(const Stmt& s) {
@@ -249,15 +304,38 @@ class Printer {
         expr(b.a, row.precedence) + " " + row.c + " " + expr(b.b, row.precedence + 1);
     return row.precedence < least ? "(" + text + ")" : text;
   }
-  static std::string suffix(const Type& t, DType plain) {
-    return t.dtype() == plain ? "" : std::string(":") + t.dtype().name();
+  /// The operand of a prefix operator: a minus before a number would be the number's own.
+  std::string operand(const Expr& e) {
+    const bool constant = e->kind == Kind::IntImm || e->kind == Kind::FloatImm;
+    return constant ? "(" + expr(e) + ")" : expr(e, 15);
   }
-  static std::string integer(const IntImm& i) {
-    if (i.type.dtype().is_boolean()) return i.value ? "true" : "false";
-    return std::to_string(i.value) + suffix(i.type, i32);
+  std::string operands(const std::vector<std::string>& constraints,
+                       const std::vector<Expr>& values) {
+    std::string out;
+    for (size_t i = 0; i < constraints.size(); i++) {
+      out += (i ? ", " : "") + quoted(constraints[i]);
+      if (i < values.size()) out += " " + expr(values[i]);
+    }
+    return out;
+  }
+  /// "x: f32", "var x: f32": how a variable is introduced.
+  std::string definition(const Var& v) {
+    const std::string text = type(v.type);  // its shape may name others, which come first
+    return (v.is_mutable ? "var " : "") + name(v) + ": " + text;
+  }
+  std::string definitions(const std::vector<VarRef>& vars) {
+    std::string out;
+    for (const VarRef& v : vars) out += (out.empty() ? "" : ", ") + definition(*v);
+    return out;
   }
   static std::string number(double v) {
-    if (std::isnan(v)) return "nan";
+    if (std::isnan(v)) {
+      const auto bits = std::bit_cast<uint64_t>(v);
+      if (bits == std::bit_cast<uint64_t>(std::numeric_limits<double>::quiet_NaN())) return "nan";
+      char text[32];
+      std::snprintf(text, sizeof text, "nan(0x%016llx)", static_cast<unsigned long long>(bits));
+      return text;
+    }
     if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
     char text[40];
     for (int digits = 6; digits <= 17; digits++) {
@@ -277,18 +355,14 @@ class Printer {
     }
     return out + "\"";
   }
-  static bool plain(const std::string& s) {
-    for (unsigned char c : s)
-      if (!(std::isalnum(c) || c == '_')) return false;
-    return !s.empty() && !std::isdigit(static_cast<unsigned char>(s[0]));
-  }
-  static std::string symbol(const std::string& s) { return plain(s) ? s : quoted(s); }
+  static std::string symbol(const std::string& s) { return is_plain_name(s) ? s : quoted(s); }
   const std::string& name(const Var& v) {
     auto it = names_.find(&v);
     if (it != names_.end()) return it->second;
-    const std::string base = plain(v.name) ? v.name : "v";
+    const std::string base = is_plain_name(v.name) ? v.name : "v";
     std::string unique = base;
-    for (int n = 1; !used_.insert(unique).second; n++) unique = base + "_" + std::to_string(n);
+    for (int n = 1; is_reserved_word(unique) || !used_.insert(unique).second; n++)
+      unique = base + "_" + std::to_string(n);
     return names_.emplace(&v, unique).first->second;
   }
 
@@ -300,7 +374,11 @@ class Printer {
 
 }  // namespace
 
-std::string print(const Module& module) { return Printer().module(module); }
+std::string print(const Module& module) {
+  std::string text;
+  with_large_stack([&] { text = Printer().module(module); });
+  return text;
+}
 std::string print(const Function& function) {
   Printer p;
   p.function(function);
@@ -308,9 +386,11 @@ std::string print(const Function& function) {
 }
 std::string print(const Stmt& s) {
   Printer p;
-  p.stmt(s);
+  p.statements(s);
   return p.take();
 }
 std::string print(const Expr& e) { return Printer().expr(e); }
+std::string print(const Type& t) { return Printer().type(t); }
+std::string Layout::text() const { return Printer().layout(*this); }
 
 }  // namespace hidet::ir

@@ -61,39 +61,7 @@ std::string Type::text() const {
     case Tag::string: return "string";
     case Tag::tensor: break;
   }
-  std::string out = std::string("tensor(") + dtype_.name() + ", [";
-  for (size_t i = 0; i < tensor_->shape.size(); i++)
-    out += (i ? ", " : "") + print(tensor_->shape[i]);
-  out += "]";
-  if (tensor_->layout.tag != Layout::Tag::row_major) out += ", " + tensor_->layout.text();
-  if (tensor_->scope != Scope::global) out += std::string(", ") + scope_name(tensor_->scope);
-  return out + ")";
-}
-
-namespace {
-bool equal_exprs(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Expr& x, const Expr& y) { return equal(x, y); });
-}
-template <class T>
-bool equal_targets(const std::shared_ptr<const T>& a, const std::shared_ptr<const T>& b) {
-  return a == b || (a && b && *a == *b);
-}
-bool operator==(const TensorInfo& a, const TensorInfo& b) {
-  return a.dtype == b.dtype && a.scope == b.scope && a.layout == b.layout &&
-         equal_exprs(a.shape, b.shape);
-}
-}  // namespace
-
-bool operator==(const Type& a, const Type& b) {
-  if (a.tag_ != b.tag_ || a.lanes_ != b.lanes_) return false;
-  switch (a.tag_) {
-    case Type::Tag::none:
-    case Type::Tag::string: return true;
-    case Type::Tag::pointer: return *a.pointee_ == *b.pointee_;
-    case Type::Tag::tensor: return a.tensor_ == b.tensor_ || *a.tensor_ == *b.tensor_;
-    default: return a.dtype_ == b.dtype_;
-  }
+  return print(*this);
 }
 
 // --- layouts
@@ -208,31 +176,6 @@ Expr Layout::span(const std::vector<Expr>& shape) const {
   }
   for (const Expr& n : shape) span = mul(span, n);
   return span;
-}
-
-std::string Layout::text() const {
-  switch (tag) {
-    case Tag::row_major: return "row_major";
-    case Tag::col_major: return "col_major";
-    case Tag::strided: {
-      std::string out = "strided(";
-      for (size_t i = 0; i < strides.size(); i++) out += (i ? ", " : "") + print(strides[i]);
-      return out + ")";
-    }
-    case Tag::swizzled:
-      return "swizzle(" + inner->text() + ", " + std::to_string(bits) + ", " +
-             std::to_string(base) + ", " + std::to_string(shift) + ")";
-    case Tag::composed: break;
-  }
-  std::string out = "composed(" + outer->text() + ", " + inner->text() + ", [";
-  for (size_t i = 0; i < tile.size(); i++) out += (i ? ", " : "") + std::to_string(tile[i]);
-  return out + "])";
-}
-
-bool operator==(const Layout& a, const Layout& b) {
-  return a.tag == b.tag && a.base == b.base && a.bits == b.bits && a.shift == b.shift &&
-         a.tile == b.tile && equal_exprs(a.strides, b.strides) && equal_targets(a.inner, b.inner) &&
-         equal_targets(a.outer, b.outer);
 }
 
 // --- task mappings

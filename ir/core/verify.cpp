@@ -1,11 +1,15 @@
-// verify.cpp - the verifier: call rules, scopes of variables, launch bounds, barriers under conditions
-// that differ within a block.
+// verify.cpp - the verifier: call rules, types (verify_types.cpp), scopes of variables, launch bounds, jumps,
+// barriers under conditions that differ within a block.
+// Needs: any module that was recorded, parsed or made by passes. Threading: pure.
+#include "core/verify_types.h"
+
 #include <hidet/ir/call_rules.h>
 #include <hidet/ir/passes.h>
 #include <hidet/ir/primitives.h>
 #include <hidet/ir/rewriter.h>
 #include <hidet/runtime/error.h>
 
+#include <set>
 #include <unordered_set>
 
 namespace hidet::ir {
@@ -13,19 +17,39 @@ namespace {
 
 class FunctionVerifier {
  public:
-  FunctionVerifier(const Module& m, const Function& f, bool lowered) : f_(f), lowered_(lowered) {
+  FunctionVerifier(const Module& m, const Function& f, bool lowered)
+      : module_(m), f_(f), lowered_(lowered) {
     for (const GlobalVar& g : m.globals) visible_.insert(g.var.get());
     for (const VarRef& p : f.params) visible_.insert(p.get());
   }
   void run() {
-    if (f_.kind == FuncKind::cuda_kernel)
-      HIDET_REQUIRE(!f_.launch.grid.empty() && !f_.launch.block.empty(), ErrorCode::usage,
-                    f_.loc.text(), "the kernel '", f_.name,
-                    "' has no launch dimensions: call grid_dim and block_dim");
+    for (const VarRef& p : f_.params) use_shape(p->type);
+    if (f_.kind == FuncKind::cuda_kernel) launch_bounds();
     if (f_.body) stmt(f_.body);
   }
 
  private:
+  void launch_bounds() {
+    const LaunchInfo& l = f_.launch;
+    HIDET_REQUIRE(!l.grid.empty() && !l.block.empty(), ErrorCode::usage, f_.loc.text(),
+                  "the kernel '", f_.name,
+                  "' has no launch dimensions: call grid_dim and block_dim");
+    int64_t threads = 1, n;
+    for (const auto* list : {&l.grid, &l.block, &l.cluster})
+      for (const Expr& e : *list) {
+        use(e);
+        if (list == &l.block && is_const_int(e, &n)) threads *= n;
+      }
+    if (l.shared_bytes) use(l.shared_bytes);
+    HIDET_REQUIRE(threads >= 1 && threads <= 1024, ErrorCode::usage, f_.loc.text(), "the kernel '",
+                  f_.name, "' has blocks of ", threads, " threads; 1 to 1024 are possible");
+  }
+  void use_shape(const Type& t) {
+    if (!t.is_tensor()) return;
+    for (const Expr& e : t.tensor_info().shape) use(e);
+    for (const Expr& e : t.tensor_info().layout.strides) use(e);
+  }
+
   std::string place(const Node& n) const { return n.loc.line ? n.loc.text() : f_.loc.text(); }
 
   void use(const Expr& e) {
@@ -41,6 +65,7 @@ class FunctionVerifier {
       HIDET_CHECK(!lowered_ || (n.kind != Kind::Reduce && n.kind != Kind::ArgReduce),
                   "a task-level node in '", f_.name, "'");
       if (const Prim* p = as<Prim>(&n)) prim(*p);
+      check_types(n, f_, module_);
     });
   }
   void prim(const Prim& p) {
@@ -85,7 +110,29 @@ class FunctionVerifier {
     if (value && differs(value)) differing_.insert(v.get());
   }
 
+  /// A body that break and continue may leave.
+  void loop_body(const Stmt& s, const Expr& cond, const Node& at, const std::vector<VarRef>& vars) {
+    const Node* const outer = std::exchange(loop_, &at);
+    for (const VarRef& v : vars) visible_.insert(v.get());
+    nested(s, cond, at);
+    for (const VarRef& v : vars) visible_.erase(v.get());
+    loop_ = outer;
+  }
+  void jump(const Stmt& s) const {
+    const bool is_break = s->kind == Kind::Break;
+    const For* loop = as<For>(loop_);
+    const bool parallel = loop && loop->how == LoopKind::parallel;
+    const bool mapped = loop_ && loop_->kind == Kind::MappingFor;
+    HIDET_REQUIRE(loop_ && !mapped && !(is_break && parallel), ErrorCode::usage, place(*s), "a ",
+                  is_break ? "break" : "continue",
+                  parallel ? " in a parallel loop"
+                  : mapped ? " in a task mapping"
+                           : " outside a loop",
+                  " in '", f_.name, "'");
+  }
+
   void stmt(const Stmt& s) {
+    check_types(*s, f_, module_);
     switch (s->kind) {
       case Kind::Seq:
         for (const Stmt& child : as<Seq>(s)->body) stmt(child);
@@ -95,6 +142,7 @@ class FunctionVerifier {
         return define(as<DeclVar>(s)->var, as<DeclVar>(s)->init);
       case Kind::DeclTensor:
         use(as<DeclTensor>(s)->data);
+        use_shape(as<DeclTensor>(s)->var->type);
         return define(as<DeclTensor>(s)->var, nullptr);
       case Kind::Assign: {
         const Assign& a = *as<Assign>(s);
@@ -109,23 +157,24 @@ class FunctionVerifier {
       case Kind::For: {
         const For& f = *as<For>(s);
         use(f.begin), use(f.end), use(f.step);
-        visible_.insert(f.var.get());
         if (differs(f.begin) || differs(f.end)) differing_.insert(f.var.get());
-        nested(
+        loop_body(
             f.body,
             make_binary(BinaryOp::add, make_cast(f.begin, Type(i64)), make_cast(f.end, Type(i64))),
-            f);
+            f, {f.var});
         return;
       }
       case Kind::MappingFor: {
         const MappingFor& m = *as<MappingFor>(s);
         use(m.worker);
         for (const VarRef& v : m.vars) define(v, m.worker);
-        return nested(m.body, nullptr, m);
+        return loop_body(m.body, nullptr, m, m.vars);
       }
       case Kind::While:
         use(as<While>(s)->cond);
-        return nested(as<While>(s)->body, as<While>(s)->cond, *s);
+        return loop_body(as<While>(s)->body, as<While>(s)->cond, *s, {});
+      case Kind::Break:
+      case Kind::Continue: return jump(s);
       case Kind::If: {
         const If& i = *as<If>(s);
         use(i.cond);
@@ -136,8 +185,10 @@ class FunctionVerifier {
     }
   }
 
+  const Module& module_;
   const Function& f_;
   bool lowered_, divergent_ = false;
+  const Node* loop_ = nullptr;  ///< the innermost around
   std::string reason_;
   std::unordered_set<const Node*> visible_, bound_, differing_;
 };
@@ -146,7 +197,12 @@ class FunctionVerifier {
 
 void verify(const Module& module, bool lowered) {
   check_calls(module);
-  for (const Function& f : module.functions) FunctionVerifier(module, f, lowered).run();
+  std::set<std::string> names;
+  for (const Function& f : module.functions) {
+    HIDET_REQUIRE(names.insert(f.name).second, ErrorCode::usage, f.loc.text(),
+                  "the module has two functions '", f.name, "'");
+    FunctionVerifier(module, f, lowered).run();
+  }
 }
 
 }  // namespace hidet::ir

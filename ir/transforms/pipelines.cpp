@@ -25,6 +25,16 @@ Module run_one(const Module& module, const Pass& pass) {
   }
 }
 
+/// What HIDET_VERIFY asks for: "1" the verifier, "text" also that the module's text reads back as the module.
+void check(const Module& module, const std::string& after, const char* level) {
+  if (!level || !*level || std::strcmp(level, "0") == 0) return;
+  verify(module, true);
+  if (std::strcmp(level, "text") != 0) return;
+  const std::string text = print(module);
+  HIDET_CHECK(equal(parse(text, "printed"), module), "the text of @", module.name, " after ", after,
+              " reads back as another module:\n", text);
+}
+
 }  // namespace
 
 Pass stmt_pass(const char* name, std::function<Stmt(const Stmt&)> body) {
@@ -45,16 +55,17 @@ Pass function_pass(const char* name, std::function<Function(const Function&, con
 }
 
 Module run_passes(Module module, const std::vector<Pass>& passes) {
-  const bool timed = env_on("HIDET_TIME"), verified = env_on("HIDET_VERIFY");
-  const char* dump = std::getenv("HIDET_DUMP");
+  const bool timed = env_on("HIDET_TIME");
+  const char *dump = std::getenv("HIDET_DUMP"), *verified = std::getenv("HIDET_VERIFY");
   with_large_stack([&] {
+    check(module, "recording", verified);
     for (const Pass& pass : passes) {
       const auto start = std::chrono::steady_clock::now();
       module = run_one(module, pass);
       const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
       if (timed)
         std::fprintf(stderr, "%8.3f ms  %s @%s\n", ms.count(), pass.name, module.name.c_str());
-      if (verified) verify(module, true);
+      check(module, pass.name, verified);
       if (dump && std::string("after:") + pass.name == dump)
         std::fprintf(stderr, "%s", print(module).c_str());
     }

@@ -111,7 +111,7 @@ TEST(Recording, Loops) {
             "vectorize for i_6: i32 in range(0, 8, 1) {\n"
             "  x[i_6] = 1.0\n"
             "}\n"
-            "for i_7, j_2 in spatial(8, 4).repeat(2, 1).on(n) {\n"
+            "for i_7: i32, j_2: i32 in spatial(8, 4).repeat(2, 1).on(n) {\n"
             "  x[i_7] = cast(j_2, f32)\n"
             "}\n");
 }

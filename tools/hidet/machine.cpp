@@ -7,6 +7,10 @@
 #include <hidet/ir/passes.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
 namespace hidet::tools {
 namespace {
 
@@ -70,6 +74,46 @@ int devices(const Common& common) {
   return 0;
 }
 
+struct OptOptions {
+  std::string file;
+  std::vector<std::string> passes;
+  bool list = false, dump = false;
+};
+
+/// The module of a .hir file; of a golden file what stands before the line ---.
+ir::Module read_module(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  HIDET_REQUIRE(in && text, ErrorCode::bad_file, "", "cannot read the IR file '", file, "'");
+  const std::string all = text.str();
+  const size_t end = all.find("\n---\n");
+  ir::Module module = ir::parse(all.substr(0, end == std::string::npos ? end : end + 1), file);
+  ir::verify(module);
+  return module;
+}
+
+int opt(const OptOptions& options) {
+  const std::vector<ir::Pass> all = ir::all_passes();
+  if (options.list) {
+    for (const ir::Pass& p : all) std::printf("%s\n", p.name);
+    return 0;
+  }
+  HIDET_REQUIRE(!options.file.empty(), ErrorCode::usage, "",
+                "hidet opt takes a file of IR text, or --list");
+  ir::Module module = read_module(options.file);
+  for (const std::string& name : options.passes) {
+    const auto pass =
+        std::find_if(all.begin(), all.end(), [&](const ir::Pass& p) { return p.name == name; });
+    HIDET_REQUIRE(pass != all.end(), ErrorCode::usage, "", "there is no pass '", name,
+                  "'; hidet opt --list names them all");
+    module = ir::run_passes(std::move(module), {*pass});
+    if (options.dump) std::printf("// after %s\n%s", pass->name, ir::print(module).c_str());
+  }
+  if (!options.dump) std::printf("%s", ir::print(module).c_str());
+  return 0;
+}
+
 }  // namespace
 
 Command add_cache(CLI::App& root) {
@@ -105,13 +149,13 @@ Command add_devices(CLI::App& root) {
 }
 
 Command add_opt(CLI::App& root) {
-  auto list = std::make_shared<bool>(false);
-  CLI::App* app = root.add_subcommand("opt", "the passes over the IR");
-  app->add_flag("--list", *list, "names of all passes")->required();
-  return {app, [] {
-            for (const ir::Pass& p : ir::all_passes()) std::printf("%s\n", p.name);
-            return 0;
-          }};
+  auto options = std::make_shared<OptOptions>();
+  CLI::App* app = root.add_subcommand("opt", "runs IR passes on the text form of a module");
+  app->add_option("FILE", options->file, "a .hir file; text after a line --- is left out");
+  app->add_option("--passes", options->passes, "names of passes, in order: a,b")->delimiter(',');
+  app->add_flag("--list", options->list, "names of all passes");
+  app->add_flag("--dump-after", options->dump, "print the module after each pass");
+  return {app, [options] { return opt(*options); }};
 }
 
 }  // namespace hidet::tools

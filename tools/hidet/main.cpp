@@ -9,7 +9,7 @@ namespace {
 constexpr const char kFooter[] =
     "Environment: HIDET_NUM_THREADS, HIDET_CACHE=off, HIDET_CACHE_DIR, HIDET_CACHE_SIZE, "
     "HIDET_CLANG_PLUGIN, HIDET_CC,\n"
-    "HIDET_NVRTC, HIDET_CUDA_ROOT, HIDET_DUMP=after:<pass>, HIDET_TIME=1, HIDET_VERIFY=1, "
+    "HIDET_NVRTC, HIDET_CUDA_ROOT, HIDET_DUMP=after:<pass>, HIDET_TIME=1, HIDET_VERIFY=1|text, "
     "HIDET_KEEP=<folder>,\n"
     "HIDET_TEST_BREAK_KERNEL=<operator> (makes its kernels wrong, to see `verify` find them).\n"
     "Exit status: 0 ok, 1 results differ, 2 usage, 3 bad input file, 4 unsupported, 5 device, "

@@ -53,4 +53,8 @@ struct Module {
   const Function* find(const std::string& function) const;
 };
 
+/// Structural equality: names of functions, kinds, types, bodies; variables correspond by place. Places in
+/// the user's program and addresses of extern functions do not count.
+bool equal(const Module& a, const Module& b);
+
 }  // namespace hidet::ir

@@ -4,6 +4,7 @@
 #include <hidet/ir/stmt.h>
 
 #include <functional>
+#include <string_view>
 
 namespace hidet::ir {
 
@@ -28,8 +29,8 @@ Pass widen_halves();   ///< f16 and bf16 arithmetic through f32, rounded at each
 Pass simplify();       ///< constant folding and the integer rules, proved by bounds
 Pass fold_branches();  ///< ifs and selects with constant conditions, empty loops, dead declarations
 
-/// Runs passes in order: times (HIDET_TIME), dumps (HIDET_DUMP=after:<pass>), verifies (HIDET_VERIFY or
-/// debug builds), and names the pass and function in an error.
+/// Runs passes in order: times (HIDET_TIME), dumps (HIDET_DUMP=after:<pass>), verifies (HIDET_VERIFY=1; =text
+/// also reads the module's text back), and names the pass and function in an error.
 /// Note: a debug build verifies through HIDET_VERIFY=1, which the test presets set.
 Module run_passes(Module module, const std::vector<Pass>& passes);
 
@@ -44,11 +45,16 @@ std::vector<Pass> all_passes();
 /// conditions; `lowered`: what codegen takes. Throws Error(usage) at the script line.
 void verify(const Module& module, bool lowered = false);
 
-/// Text form, canonical: names made unique in order of appearance.
+/// Text form, canonical: names made unique in order of appearance. parse(print(m)) equals m, but for the
+/// places in the user's program and the addresses of extern functions.
 std::string print(const Module& module);
 std::string print(const Function& function);
 std::string print(const Stmt& stmt);
 std::string print(const Expr& expr);
+std::string print(const Type& type);
+/// Reads a module's text. Throws Error(bad_file) at name:line:column with what was expected; nodes carry
+/// name:line as their place. Does not verify.
+Module parse(std::string_view text, const std::string& name = "text");
 
 /// Integer simplification of one expression (constant folding, rules proved on random values).
 Expr simplify(const Expr& e);
