@@ -28,10 +28,11 @@ Rewriter simplifier() {
     for (int round = 0; round < 4; round++) {
       const Binary* n = as<Binary>(e);
       if (!n) return e;
-      // Constants to the right of commutative operators.
+      // Constants to the right of commutative operators; && and || keep what they evaluate first.
       Expr x = n->a, y = n->b;
+      const BinaryOpInfo& row = info(n->op);
       const bool swap =
-          info(n->op).commutative && x->kind == Kind::IntImm && y->kind != Kind::IntImm;
+          row.commutative && !row.logical && x->kind == Kind::IntImm && y->kind != Kind::IntImm;
       if (swap) std::swap(x, y);
       Expr next =
           x->type.is_pointer() || y->type.is_pointer() ? e : make_binary(n->op, x, y, n->loc);

@@ -1,6 +1,18 @@
 // What the script language refuses, each with its C++ line and message.
 #include "refusal.h"
 
+#include <cstdio>
+
+// `printf("text")` without `lang::` is ambiguous, so that it cannot reach the C library's silently.
+namespace unqualified {
+using namespace hidet::lang;
+template <class T>
+concept PrintsText = requires(T text) { printf(text); };
+template <class T>
+concept PrintsTextQualified = requires(T text) { hidet::lang::printf(text); };
+static_assert(!PrintsText<const char*> && PrintsTextQualified<const char*>);
+}  // namespace unqualified
+
 namespace hidet::lang {
 namespace {
 using testing::HasSubstr;

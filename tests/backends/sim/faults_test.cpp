@@ -51,6 +51,30 @@ TEST(SimulatorFaults, GlobalOutOfBounds) {
               HasSubstr("read outside 'x': 16 bytes from index 6 on"));
 }
 
+TEST(SimulatorFaults, PlacesAreTheLinesOfTheScript) {
+  int line = 0, write = 0;
+  const std::string outside = report(1, 4, [&](Handle x) {
+    line = __LINE__ + 1;
+    x[threadIdx.x * 3] = 1.0f;
+  });
+  EXPECT_EQ(outside,
+            "faults_test.cpp:" + std::to_string(line) +
+                ": error: write outside 'x': index 9 on; it has 8 elements (kernel 'fault', "
+                "block (0, 0, 0), thread (3, 0, 0))");
+  const std::string race = report(1, 2, [&](Handle x) {
+    auto s = shared("s", hidet::f32, {2});
+    write = __LINE__ + 1;
+    s[threadIdx.x] = 1.0f;
+    line = __LINE__ + 1;
+    x[threadIdx.x] = s[1 - threadIdx.x];
+  });
+  EXPECT_EQ(race, "faults_test.cpp:" + std::to_string(line) +
+                      ": error: race on 's': this read and the write at faults_test.cpp:" +
+                      std::to_string(write) +
+                      " by thread (0, 0, 0) of the same block are not ordered by a barrier (kernel "
+                      "'fault', block (0, 0, 0), thread (1, 0, 0))");
+}
+
 TEST(SimulatorFaults, SharedOutOfBounds) {
   EXPECT_THAT(report(1, 4,
                      [](Handle) {
