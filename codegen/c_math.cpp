@@ -103,14 +103,13 @@ constexpr const char kTanh[] = R"(  $I sign = ($I)x & (int32_t)0x80000000;
   $I high = ($I)(a > 10.0f);
   $V b = ($V)((high & ($I)(($V){} + 10.0f)) | (~high & ($I)a));
   $V big = 1.0f - 2.0f / ($exp(b + b) + 1.0f);
-  big = ($V)(($I)big | sign);
   $V p = $fma(u, ($V){} - 0x1.76ac22p-8f, ($V){} + 0x1.5256dap-6f);
   p = $fma(p, u, ($V){} - 0x1.b8444ap-5f);
   p = $fma(p, u, ($V){} + 0x1.110768p-3f);
   p = $fma(p, u, ($V){} - 0x1.555534p-2f);
   $V near = $fma(p * u, x, x);
   $I small = ($I)(a < 0.625f);
-  return ($V)((small & ($I)near) | (~small & ($I)big));
+  return ($V)((small & ($I)near) | (~small & ($I)big) | sign);
 )";
 
 // x + x Q(x^2) below 0.921875; above 1 - e^-S(|x|) with x's sign. Worst error 1.18 ULP.
@@ -137,12 +136,14 @@ constexpr const char kErf[] = R"(  $I sign = ($I)x & (int32_t)0x80000000;
   return ($V)((small & ($I)s) | (~small & ($I)big));
 )";
 
-// e = e^-|x|: 1 / (1 + e), or e / (1 + e) below 0, so that small results keep their bits.
+// e = e^-|x|: 1 / (1 + e), or e / (1 + e) below 0, so that small results keep their bits; what 1 + e rounds
+// away is put back.
 constexpr const char kSigmoid[] =
-    R"(  $V e = $exp(($V)(($I)x | (int32_t)0x80000000)), y = 1.0f / (1.0f + e);
+    R"(  $V e = $exp(($V)(($I)x | (int32_t)0x80000000));
   $I negative = ($I)(x < 0.0f);
-  $V below = e * y;
-  return ($V)((negative & ($I)below) | (~negative & ($I)y));
+  $V above = ($V)((negative & ($I)e) | (~negative & 0x3f800000));
+  $V y = 1.0f + e, rest = e - (y - 1.0f), q = above / y;
+  return $fma(q, -rest, q);
 )";
 
 const std::map<std::string, std::string>& table() {
