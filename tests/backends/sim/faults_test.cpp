@@ -52,7 +52,7 @@ TEST(SimulatorFaults, GlobalOutOfBounds) {
 }
 
 TEST(SimulatorFaults, PlacesAreTheLinesOfTheScript) {
-  int line = 0, write = 0;
+  int line = 0, read = 0;
   const std::string outside = report(1, 4, [&](Handle x) {
     line = __LINE__ + 1;
     x[threadIdx.x * 3] = 1.0f;
@@ -63,14 +63,14 @@ TEST(SimulatorFaults, PlacesAreTheLinesOfTheScript) {
                 "block (0, 0, 0), thread (3, 0, 0))");
   const std::string race = report(1, 2, [&](Handle x) {
     auto s = shared("s", hidet::f32, {2});
-    write = __LINE__ + 1;
-    s[threadIdx.x] = 1.0f;
     line = __LINE__ + 1;
+    s[threadIdx.x] = 1.0f;
+    read = __LINE__ + 1;
     x[threadIdx.x] = s[1 - threadIdx.x];
   });
   EXPECT_EQ(race, "faults_test.cpp:" + std::to_string(line) +
-                      ": error: race on 's': this read and the write at faults_test.cpp:" +
-                      std::to_string(write) +
+                      ": error: race on 's': this write and the read at faults_test.cpp:" +
+                      std::to_string(read) +
                       " by thread (0, 0, 0) of the same block are not ordered by a barrier (kernel "
                       "'fault', block (0, 0, 0), thread (1, 0, 0))");
 }
