@@ -337,7 +337,7 @@ TEST(Parser, DamagedText) {
       "}\n"
       "  vectorize for j: i32 in range(0, 8, 1) {\n    t(0, j) = cast(j, f32) * -1.5\n  }\n}\n";
   ASSERT_EQ(refusal(text), "");
-  int parsed = 0, legal = 0;
+  int parsed = 0;
   for (int round = 0; round < 4000; round++) {
     std::string bad = text;
     const auto pick = [&](size_t n) { return random() % n; };
@@ -352,7 +352,6 @@ TEST(Parser, DamagedText) {
       parsed++;
       expect_same(m);
       verify(m);
-      legal++;
       for (const Target t : {Target::cpu, Target::sim}) (void)run_passes(m, lowering(t));
     } catch (const Error& e) {
       EXPECT_NE(e.code(), ErrorCode::internal) << e.what() << "\n" << bad;
