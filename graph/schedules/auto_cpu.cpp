@@ -23,15 +23,9 @@ class AutoCpu {
   Module run() {
     std::vector<Stmt> body;
     for (const Compute& c : fused_.anchor.computes) body.push_back(nest(fused_.with_prologues(c)));
-    Function f;
-    f.name = "launch";
-    f.kind = FuncKind::public_;
-    f.params = fused_.parameters();
-    f.body = make_seq(std::move(body));
-    f.no_alias = fused_.anchor.share_map.empty();
     Module m;
     m.name = fused_.name;
-    m.functions.push_back(std::move(f));
+    m.functions.push_back(fused_.launch(make_seq(std::move(body))));
     return m;
   }
 

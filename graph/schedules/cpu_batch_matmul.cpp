@@ -37,13 +37,7 @@ class BatchMatmul {
     const std::vector<int64_t> sizes = row_counts();
     for (int64_t r : sizes) m.functions.push_back(tile(r));
     m.functions.push_back(finish());
-    Function f;
-    f.name = "launch";
-    f.kind = FuncKind::public_;
-    f.params = fused_.parameters();
-    f.no_alias = fused_.anchor.share_map.empty();
-    f.body = tasks(sizes);
-    m.functions.push_back(std::move(f));
+    m.functions.push_back(fused_.launch(tasks(sizes)));
     return m;
   }
 

@@ -52,17 +52,12 @@ class Conv {
   Module run() {
     Module m;
     m.name = fused_.name;
-    Function f;
-    f.name = "launch";
-    f.kind = FuncKind::public_;
-    f.params = fused_.parameters();
-    f.no_alias = fused_.anchor.share_map.empty();
-    f.body = tasks();
+    Function launch = fused_.launch(tasks());  // first: it tells which tiles are used
     for (const PixelTile& t : used_) {
       if (n_ >= shape_.columns()) m.functions.push_back(tile(t, shape_.columns()));
       if (n_ % shape_.columns()) m.functions.push_back(tile(t, n_ % shape_.columns()));
     }
-    m.functions.push_back(std::move(f));
+    m.functions.push_back(std::move(launch));
     return m;
   }
 

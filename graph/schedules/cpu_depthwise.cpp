@@ -32,13 +32,7 @@ class Depthwise {
   Module run() {
     Module m;
     m.name = fused_.name;
-    Function f;
-    f.name = "launch";
-    f.kind = FuncKind::public_;
-    f.params = fused_.parameters();
-    f.no_alias = fused_.anchor.share_map.empty();
-    f.body = rows();
-    m.functions.push_back(std::move(f));
+    m.functions.push_back(fused_.launch(rows()));
     return m;
   }
 

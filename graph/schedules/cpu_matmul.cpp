@@ -45,13 +45,7 @@ class PackedMatmul {
       for (int64_t r : sizes) m.functions.push_back(tile(r, width));
       m.functions.push_back(finish(width));
     }
-    Function f;
-    f.name = "launch";
-    f.kind = FuncKind::public_;
-    f.params = fused_.parameters();
-    f.no_alias = fused_.anchor.share_map.empty();
-    f.body = tasks(sizes);
-    m.functions.push_back(std::move(f));
+    m.functions.push_back(fused_.launch(tasks(sizes)));
     return m;
   }
 

@@ -96,6 +96,16 @@ Stmt FusedTask::store_of(const Compute& c, const std::vector<Value>& indices,
   return make_stmt<ElementStore>({}, c.tensor, at, value.expr(), false);
 }
 
+Function FusedTask::launch(Stmt body) const {
+  Function f;
+  f.name = "launch";
+  f.kind = FuncKind::public_;
+  f.params = parameters();
+  f.no_alias = anchor.share_map.empty();
+  f.body = std::move(body);
+  return f;
+}
+
 std::vector<VarRef> FusedTask::parameters() const {
   std::vector<VarRef> all = inputs;
   all.insert(all.end(), outputs.begin(), outputs.end());

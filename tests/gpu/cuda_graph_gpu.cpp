@@ -17,6 +17,8 @@
 #include <hidet/runtime/error.h>
 #include <hidet/runtime/model_data.h>
 
+#include "checks.h"
+
 using namespace hidet;
 
 namespace {
@@ -24,18 +26,6 @@ namespace {
 const Device kGpu(DeviceKind::cuda, 0);
 CompiledModel model;
 SymbolMap given;
-int failures = 0;
-
-void check(const char* name, const std::function<void()>& body) {
-  try {
-    body();
-    std::printf("PASS %s\n", name);
-  } catch (const std::exception& error) {
-    ++failures;
-    std::printf("FAIL %s: %s\n", name, error.what());
-  }
-  std::fflush(stdout);
-}
 
 Tensor random_tensor(const Shape& shape, DType dtype, uint64_t seed) {
   return dtype.is_float() ? randn(shape, dtype, {}, seed) : randint(shape, 0, 2, dtype, {}, seed);

@@ -18,6 +18,7 @@
 #include <hidet/runtime/device_api.h>
 #include <hidet/runtime/error.h>
 
+#include "checks.h"
 #include "src/cuda/cuda_memory.h"
 #include "src/cuda/cuda_module.h"
 
@@ -31,21 +32,9 @@ std::vector<CudaImage> images;
 const std::vector<std::string> kNames = {"vector_add", "scale",      "reverse",      "spin",
                                          "checked",    "bad_access", "cluster_rank", "bulk_tile"};
 std::shared_ptr<CudaModule> module;
-int failures = 0;
 
 void require(bool condition, const std::string& what) {
   if (!condition) throw Error(ErrorCode::mismatch, what);
-}
-
-void check(const char* name, const std::function<void()>& body) {
-  try {
-    body();
-    std::printf("PASS %s\n", name);
-  } catch (const std::exception& error) {
-    ++failures;
-    std::printf("FAIL %s: %s\n", name, error.what());
-  }
-  std::fflush(stdout);
 }
 
 // The error of `call`; fails when there is none.

@@ -22,7 +22,7 @@ bool cuda_compiles() {
 }
 
 TEST(Targets, CpuAndGpuInOneFile) {
-  if (!cuda_compiles()) GTEST_SKIP() << "neither NVRTC nor nvcc";
+  ASSERT_TRUE(cuda_compiles()) << "neither NVRTC nor nvcc";
   const Folder folder;
   const FlowGraph g = conv_net(ConvWeights(1));
   const CompiledModel m = CompiledModel::from_data(both(g, {"x86-64-v2", "x86-64-v3", "sm_80"}),
@@ -77,7 +77,7 @@ TEST(Targets, GraphsOfOneModelMustAgree) {
 }
 
 TEST(Targets, CommandMakesBoth) {
-  if (!cuda_compiles()) GTEST_SKIP() << "neither NVRTC nor nvcc";
+  ASSERT_TRUE(cuda_compiles()) << "neither NVRTC nor nvcc";
   const Folder folder;
   onnx_test::write_file(folder / "net.onnx", tools_test::small_net().serialize());
   const tools_test::Ran r =

@@ -54,6 +54,8 @@ struct FusedTask {
                     const ir::Value& value) const;
   /// Kernel parameters: inputs, outputs, temporaries (pointers behind tensor types).
   std::vector<ir::VarRef> parameters() const;
+  /// The public function "launch" of a CPU schedule's module, with these parameters.
+  ir::Function launch(ir::Stmt body) const;
 };
 
 /// What a schedule may know of its target.
