@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "hidet/runtime/error.h"
+#include "hidet/runtime/file.h"
 
 namespace hidet {
 namespace {
@@ -235,17 +236,10 @@ Tensor read_npy(const std::string& path, std::optional<DType> as) {
 void write_npy(const std::string& path, const Tensor& tensor) {
   const Tensor here = tensor.cpu();
   const std::string header = npy_header(here.dtype(), here.shape());
-  const auto size = static_cast<size_t>(here.bytes());
-  File file(std::fopen(path.c_str(), "wb"));
-  if (!file) io_error(path, "create this file");
-  const bool written = std::fwrite(header.data(), 1, header.size(), file.get()) == header.size() &&
-                       (size == 0 || std::fwrite(here.data(), 1, size, file.get()) == size);
-  if (std::fclose(file.release()) != 0 || !written) {
-    const int problem = errno;
-    std::remove(path.c_str());
-    errno = problem;
-    io_error(path, "write this file");
-  }
+  const std::span<const std::byte> parts[] = {
+      std::as_bytes(std::span(header)),
+      {static_cast<const std::byte*>(here.data()), static_cast<size_t>(here.bytes())}};
+  runtime::write_file(path, parts);
 }
 
 }  // namespace hidet

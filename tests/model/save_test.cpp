@@ -82,7 +82,7 @@ TEST(Save, CommandOnAFullDisk) {
   // The build cache is warm, so that the model is the first thing that does not fit.
   const Ran r = tools_test::hidet(compile, {.prepare = [&] { full_after(old.size() / 2); }});
   EXPECT_EQ(r.status, 7) << r.err;
-  EXPECT_THAT(r.err, AllOf(HasSubstr("out/m.hidet"), HasSubstr("cannot save")));
+  EXPECT_THAT(r.err, AllOf(HasSubstr("out/m.hidet"), HasSubstr("cannot write")));
   EXPECT_TRUE(read_file(folder / "out/m.hidet") == old);
   size_t files = 0;
   for (const auto& e : std::filesystem::directory_iterator(folder / "out"))

@@ -144,19 +144,5 @@ TEST(ThreadPool, ForkedChildRunsInline) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-TEST(ThreadPool, EmptyRegionIsCheap) {
-  set_num_threads(2);
-  double best = 1e9;
-  for (int round = 0; round < 20; round++) {
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < 1000; i++) parallel_for(2, 1, [](int64_t, int64_t) {});
-    const std::chrono::duration<double, std::micro> spent =
-        std::chrono::steady_clock::now() - begin;
-    best = std::min(best, spent.count() / 1000);
-  }
-  RecordProperty("microseconds", std::to_string(best));
-  EXPECT_LT(best, 50) << "microseconds for an empty region of two threads";
-}
-
 }  // namespace
 }  // namespace hidet::runtime

@@ -1,6 +1,7 @@
 // command.cpp - what the subcommands share: progress, cancelling, shapes, inputs, JSON.
 #include "command.h"
 
+#include <hidet/runtime/file.h>
 #include <hidet/runtime/numpy.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -11,7 +12,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 
 namespace hidet::tools {
 
@@ -107,10 +107,7 @@ void write_json(const Common& common, const nlohmann::ordered_json& value) {
     std::fputs(text.c_str(), stdout);
     return;
   }
-  std::ofstream out(common.json, std::ios::binary);
-  out << text;
-  out.close();
-  HIDET_REQUIRE(out.good(), ErrorCode::io, "", "cannot write the JSON file '", common.json, "'");
+  runtime::write_file(common.json, text);
 }
 
 nlohmann::ordered_json signature_json(const TensorSignature& s) {

@@ -42,10 +42,4 @@ class ZipLayout {
   uint64_t size_ = 0;
 };
 
-/// Writes the parts beside `path`, syncs, lets `check` look at the new file's path, renames it to `path` and syncs the
-/// folder, which is made where it is missing. On any failure the old file stays, the new one goes, and Error(io)
-/// names the path.
-void write_atomically(const std::string& path, std::span<const ZipPart> parts,
-                      void (*check)(const std::string& path));
-
 }  // namespace hidet::runtime

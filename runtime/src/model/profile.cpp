@@ -1,10 +1,9 @@
 // profile.cpp - times of a profiled run as a table and as Chrome trace JSON.
 // Threading: thread-safe.
 #include <cstdio>
-#include <fstream>
 
 #include "hidet/runtime/compiled_model.h"
-#include "hidet/runtime/error.h"
+#include "hidet/runtime/file.h"
 #include "src/container/json.h"
 
 namespace hidet {
@@ -32,10 +31,7 @@ void Profile::save_trace(const std::string& path) const {
          {"ts", t.start_ms * 1000},
          {"dur", t.milliseconds * 1000},
          {"args", {{"kernel", t.kernel}, {"shapes", t.shapes}, {"candidate", t.candidate}}}});
-  std::ofstream file(path, std::ios::binary);
-  file << runtime::Json{{"traceEvents", events}}.dump() << '\n';
-  file.close();
-  HIDET_REQUIRE(file.good(), ErrorCode::io, "", "cannot write '", path, "'");
+  runtime::write_file(path, runtime::Json{{"traceEvents", events}}.dump() + "\n");
 }
 
 }  // namespace hidet

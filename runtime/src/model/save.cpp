@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "hidet/runtime/error.h"
+#include "hidet/runtime/file.h"
 #include "src/container/digest.h"
 #include "src/container/json.h"
 #include "src/container/npz.h"
@@ -224,8 +225,11 @@ class Builder {
 
 void save_model(const ModelState& state, const std::string& path, const SaveOptions& options) {
   const Builder builder(state, options);
-  write_atomically(path, builder.layout().parts(),
-                   [](const std::string& file) { Archive::open(file).use_manifest(); });
+  std::vector<std::span<const std::byte>> parts;
+  for (const ZipPart& part : builder.layout().parts()) parts.push_back(part.bytes);
+  write_file(path, parts, {.durable = true, .regular = true, .check = [](const std::string& file) {
+                             Archive::open(file).use_manifest();
+                           }});
 }
 
 std::vector<uint8_t> serialize_model(const ModelState& state, const SaveOptions& options) {

@@ -16,7 +16,8 @@ namespace hidet {
 
 /// Reads a file. `as` is the dtype where the file has raw bytes; where the file says its dtype, `as` must agree.
 Tensor read_npy(const std::string& path, std::optional<DType> as = {});
-/// Writes the elements, fetched from the device. A file that is there is replaced; a failed write leaves none.
+/// Writes the elements, fetched from the device. A file that is there is replaced, by a failed
+/// write not: see runtime::write_file.
 void write_npy(const std::string& path, const Tensor& tensor);
 
 /// What the header of an npy says.
