@@ -7,6 +7,7 @@
 #include <hidet/ir/rewriter.h>
 #include <hidet/runtime/error.h>
 
+#include "build/flops.h"
 #include "build/form.h"
 
 #include <algorithm>
@@ -150,6 +151,7 @@ PlanKernel KernelStore::make(const Group& g, const std::string& name) const {
   k.data.workspace = k.workspace;
   k.data.share_map = g.fused.anchor.share_map;
   k.data.candidates = {{"default", "", k.function}};
+  k.data.flops = flops_of(g.fused);
   return k;
 }
 

@@ -205,6 +205,25 @@ TEST(Rows, ProfileAndTrace) {
                            HasSubstr("candidate"), HasSubstr("shapes")));
 }
 
+// The work of a kernel is a formula: of fixed and symbolic sizes, with what is folded in.
+TEST(Rows, ProfileCountsWork) {
+  const Tensor x = symbol({"n", 48}), w = randn({48, 32}, f32, {}, 1);
+  const CompiledModel m = build(trace_from(ops::relu(ops::matmul(x, w))));
+  for (const int64_t n : {3, 50}) {
+    const Profile p = m.profile({zeros({n, 48})});
+    ASSERT_EQ(p.operators.size(), 1u);
+    const double values = static_cast<double>(n) * 32;
+    EXPECT_EQ(p.operators[0].flops, values * 48 * 2 + values);
+    EXPECT_EQ(p.operators[0].bytes, 4.0 * static_cast<double>(n * 48 + 48 * 32 + n * 32));
+    EXPECT_THAT(p.text(MachineLimits{.gflops = 1, .gbps = 1}), HasSubstr("of limit"));
+    EXPECT_DOUBLE_EQ(p.least_ms({.gflops = 1e-3, .gbps = 1e9}), p.operators[0].flops / 1e3);
+  }
+  const Folder folder;
+  m.save(folder / "m.hidet");
+  EXPECT_EQ(load_model(folder / "m.hidet").profile({zeros({3, 48})}).operators[0].flops,
+            3 * 32 * 97);
+}
+
 // Any alignment that fits the dtype works; inputs are contiguous by type.
 TEST(Rows, UnalignedInputs) {
   const FlowGraph g = conv_net(ConvWeights(1));

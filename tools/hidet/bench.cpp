@@ -1,6 +1,8 @@
 // bench.cpp - hidet bench: latency of a model.
 #include "command.h"
+#include "roofline.h"
 
+#include <hidet/backends/cpu.h>
 #include <hidet/runtime/thread_pool.h>
 #include <nlohmann/json.hpp>
 
@@ -69,6 +71,24 @@ std::vector<std::pair<std::string, double>> percentiles_of(const std::string& te
   return list;
 }
 
+/// The times of each operator; on a CPU with a compiler beside what it can do at most, which is returned, too.
+nlohmann::ordered_json print_profile(const Profile& p, Device device) {
+  if (device.is_cuda() || backends::cpu_compiler() == backends::CpuCompiler::none)
+    return std::printf("%s", p.text().c_str()), nullptr;
+  const Roofline roof = measure_roofline();
+  const MachineLimits limits{roof.gflops, std::max(roof.read_gbps, roof.copy_gbps)};
+  const double share = p.total_ms > 0 ? p.least_ms(limits) / p.total_ms : 0;
+  std::printf(
+      "%slimits with %d threads: %.1f GFLOP/s, read %.1f GB/s, copy %.1f GB/s; the run reached "
+      "%.0f %%\n",
+      p.text(limits).c_str(), num_threads(), roof.gflops, roof.read_gbps, roof.copy_gbps,
+      100 * share);
+  return {{"gflops", roof.gflops},
+          {"read_gbps", roof.read_gbps},
+          {"copy_gbps", roof.copy_gbps},
+          {"share", share}};
+}
+
 int run(const BenchCommand& o) {
   const auto wanted = percentiles_of(o.percentiles);
   if (o.threads > 0) set_num_threads(o.threads);
@@ -82,16 +102,18 @@ int run(const BenchCommand& o) {
   for (double t : times) total += t;
   const int64_t peak = model.memory(symbols_from(model, inputs)).cpu.total() +
                        model.memory(symbols_from(model, inputs)).cuda.total();
-  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
+  nlohmann::ordered_json ops = nlohmann::ordered_json::array(), limits;
   if (o.profile || !o.trace.empty()) {
     const Profile p = model.profile(inputs);
     if (!o.trace.empty()) p.save_trace(o.trace);
-    if (o.profile) std::printf("%s", p.text().c_str());
+    if (o.profile) limits = print_profile(p, model.device());
     for (const OperatorTime& t : p.operators)
       ops.push_back({{"name", t.name},
                      {"kernel", t.kernel},
                      {"candidate", t.candidate},
-                     {"ms", t.milliseconds}});
+                     {"ms", t.milliseconds},
+                     {"gflops", t.gflops()},
+                     {"gbps", t.gbps()}});
   }
   std::printf("%s on %s, %d threads, %zu runs: min %.3f ms, median %.3f ms", o.file.c_str(),
               model.device().name().c_str(), num_threads(), times.size(), times.front(),
@@ -112,6 +134,7 @@ int run(const BenchCommand& o) {
                         {"throughput_per_s", 1e3 * static_cast<double>(times.size()) / total},
                         {"load_ms", load_ms},
                         {"peak_bytes", peak},
+                        {"limits", limits},
                         {"ops", ops}});
   return 0;
 }

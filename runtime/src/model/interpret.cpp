@@ -48,7 +48,9 @@ class Walk {
       if (hook) hook({static_cast<int>(i), name, kernel.name, candidate, in, out, time});
       if (profile)
         profile->operators.push_back(
-            {name, kernel.name, candidate, shapes_of(in, out), ms(before - start), time});
+            {name, kernel.name, candidate, shapes_of(in, out), ms(before - start), time,
+             static_cast<double>(kernel.flops.eval(own(instruction, kernel))),
+             bytes_of(in) + bytes_of(out)});
       for (const int id : instruction.free)
         if (!keep_[id]) tensors_[id] = Tensor();
     }
@@ -126,6 +128,13 @@ class Walk {
     return list;
   }
 
+  /// Values of the kernel's own symbols.
+  SymbolMap own(const Instruction& instruction, const KernelData& kernel) const {
+    SymbolMap own;
+    for (size_t i = 0; i < kernel.symbols.size(); ++i)
+      own[kernel.symbols[i]] = instruction.symbols[i].eval(symbols_);
+    return own;
+  }
   void call(const Instruction& instruction, const KernelData& kernel, const std::vector<Tensor>& in,
             const std::vector<Tensor>& out, const std::string& name) {
     std::vector<hidet_value> args;
@@ -136,14 +145,12 @@ class Walk {
     };
     for (const Tensor& t : in) pointer(t.data());
     for (const Tensor& t : out) pointer(t.data());
-    SymbolMap own;
-    for (size_t i = 0; i < kernel.symbols.size(); ++i)
-      own[kernel.symbols[i]] = instruction.symbols[i].eval(symbols_);
+    const SymbolMap symbols = own(instruction, kernel);
     if (!kernel.workspace.is_const(0))
-      pointer(context_->workspace.get(state_.device, kernel.workspace.eval(own)));
+      pointer(context_->workspace.get(state_.device, kernel.workspace.eval(symbols)));
     for (const std::string& symbol : kernel.symbols) {
       hidet_value v{};
-      v.i = own[symbol];
+      v.i = symbols.at(symbol);
       args.push_back(v);
     }
     args.emplace_back();  // where a result would go
@@ -151,6 +158,11 @@ class Walk {
     context_->check(
         state_.thunks[instruction.task][candidate_of(instruction)](context_.get(), args.data()),
         name.c_str());
+  }
+  static double bytes_of(const std::vector<Tensor>& list) {
+    double bytes = 0;
+    for (const Tensor& t : list) bytes += static_cast<double>(t.bytes());
+    return bytes;
   }
   static std::string shapes_of(const std::vector<Tensor>& in, const std::vector<Tensor>& out) {
     std::string text;

@@ -150,7 +150,8 @@ class Loader {
                  read_signatures(v.at("outputs")),
                  read_share(v.at("share_map")),
                  DimExpr::parse(v.at("workspace").text()),
-                 {}};
+                 {},
+                 v.has("flops") ? DimExpr::parse(v.at("flops").text()) : DimExpr(0)};
     for (const JsonView& c : v.at("candidates").list()) {
       const std::vector<std::string> functions = read_texts(c.at("functions"));
       if (functions.size() != 1) c.fail("a candidate has one function");

@@ -102,7 +102,8 @@ Json kernel_json(const KernelData& k) {
           {"outputs", signatures_json(k.outputs)},
           {"share_map", share_json(k.share_map)},
           {"workspace", k.workspace.text()},
-          {"candidates", candidates}};
+          {"candidates", candidates},
+          {"flops", k.flops.text()}};
 }
 
 Json functions_json(const std::vector<FunctionInfo>& functions) {

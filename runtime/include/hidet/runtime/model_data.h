@@ -56,6 +56,8 @@ struct KernelData {
   std::map<int, int> share_map = {};             ///< output -> input whose storage it uses
   DimExpr workspace = 0;                         ///< bytes, of the kernel's symbols
   std::vector<KernelCandidate> candidates;       ///< at least one; the first is the default
+  DimExpr flops =
+      0;  ///< floating-point operations of one call, of the kernel's symbols; 0: not known
 };
 
 /// One step of a run program. Kinds: "launch" (all that this version runs; "if", "loop" and "host_shape" are reserved).
