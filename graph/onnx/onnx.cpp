@@ -97,7 +97,10 @@ OnnxInfo inspect_onnx(const std::string& path) {
   out.opset = model.opset("");
   out.producer = model.producer;
   std::unordered_set<std::string> fixed;
-  for (const TensorProto& tensor : model.graph.initializers) fixed.insert(tensor.name);
+  for (const TensorProto& tensor : model.graph.initializers) {
+    fixed.insert(tensor.name);
+    out.initializers.push_back(tensor.name);
+  }
   for (const ValueInfoProto& input : model.graph.inputs)
     if (!fixed.count(input.name)) out.inputs.push_back(input.name);
   for (const ValueInfoProto& output : model.graph.outputs) out.outputs.push_back(output.name);
@@ -105,6 +108,7 @@ OnnxInfo inspect_onnx(const std::string& path) {
     const NodeProto& node = model.graph.nodes[i];
     const std::string op = (node.domain.empty() ? "" : node.domain + ".") + node.op_type;
     out.operators[op]++;
+    out.nodes.push_back({node.name, op, node.inputs, node.outputs});
     if (!is_supported(node, out.opset)) out.unsupported[op].push_back(describe(node, i));
   }
   return out;

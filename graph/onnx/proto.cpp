@@ -156,6 +156,7 @@ AttributeProto read_attribute(std::string_view bytes, Trail& trail) {
 
 NodeProto read_node(std::string_view bytes, Trail& trail) {
   NodeProto out;
+  out.bytes = bytes;
   for (WireReader in(bytes, trail); in.next();) {
     switch (in.number()) {
       case 1: out.inputs.push_back(in.string()); break;

@@ -84,6 +84,7 @@ struct NodeProto {
   std::string name, op_type, domain;
   std::vector<std::string> inputs, outputs;  ///< "" is an optional value that is left out
   std::vector<AttributeProto> attributes;
+  std::string_view bytes;  ///< the message as stored
 };
 
 struct GraphProto {

@@ -134,6 +134,13 @@ DType dtype_of_onnx(int32_t elem_type, const std::string& where, const std::stri
   return row.dtype;
 }
 
+int32_t onnx_type_of(DType dtype) {
+  for (size_t i = 1; i < std::size(kElemTypes); i++)
+    if (kElemTypes[i].supported && kElemTypes[i].dtype == dtype) return static_cast<int32_t>(i);
+  throw Error(ErrorCode::unsupported,
+              detail::concat("ONNX has no element type for ", dtype.name()));
+}
+
 TensorValues load_values(const TensorProto& tensor, ModelFile& file, const std::string& what) {
   const std::string& where = file.name();
   TensorValues out;

@@ -15,6 +15,8 @@ namespace hidet::graph::onnx {
 /// supported ("string", "complex64"), Error(bad_file, where) for a number ONNX does not have.
 /// `what` says whose type it is.
 DType dtype_of_onnx(int32_t elem_type, const std::string& where, const std::string& what);
+/// The inverse; throws Error(unsupported) for a dtype that ONNX has not.
+int32_t onnx_type_of(DType dtype);
 
 /// Values with what keeps them alive; aligned for the dtype.
 struct TensorValues {

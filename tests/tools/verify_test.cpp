@@ -62,4 +62,79 @@ TEST_F(Verify, FindsAWrongKernelAmongAlikes) {
   }
 }
 
+// Stored inputs and outputs as ONNX keeps them, right and wrong.
+TEST_F(Verify, ComparesWithStoredData) {
+  using namespace onnx_test;
+  Model m;
+  m.input("x", 1, {"n", 2}).output("y");
+  m.initializer(tensor<float>("w", {2, 2}, {1, 2, 3, 4})).node("MatMul", {"x", "w"}, {"y"});
+  write_file(model, m.serialize());
+  const std::string data = folder / "test_data_set_0";
+  std::filesystem::create_directory(data);
+  write_file(data + "/input_0.pb", tensor<float>("x", {1, 2}, {10, 1}));
+  write_file(data + "/output_0.pb", tensor<float>("y", {1, 2}, {13, 24}));
+  const Ran right = hidet({"verify", model, "--data", data, "-q"});
+  EXPECT_EQ(right.status, 0) << right.err;
+  EXPECT_THAT(right.out, HasSubstr("equal to the reference and the stored data"));
+  write_file(data + "/output_0.pb", tensor<float>("y", {1, 2}, {13, 25}));
+  const Ran wrong = hidet({"verify", model, "--data", data, "-q", "--json", folder / "v.json"});
+  EXPECT_EQ(wrong.status, 1) << wrong.err;
+  EXPECT_THAT(wrong.out,
+              HasSubstr("largest difference from the stored data 1 at scale 25  DIFFERS"));
+  EXPECT_THAT(read_file(folder / "v.json"), HasSubstr("\"mismatch\""));
+  EXPECT_EQ(hidet({"verify", model, "--data", data, "-q", "--atol", "1"}).status, 0);
+  std::filesystem::remove(data + "/input_0.pb");
+  const Ran missing = hidet({"verify", model, "--data", data, "-q"});
+  EXPECT_EQ(missing.status, 3);
+  EXPECT_THAT(missing.err, AllOf(HasSubstr("test_data_set_0"), HasSubstr("0 files input_K.pb")));
+}
+
+// The wrong node alone, with values from the reference; it shows the fault by itself and is right without it.
+TEST_F(Verify, WritesTheSmallestFailingModel) {
+  const std::string repro = folder / "repro";
+  const auto broken = [](const char* op) { return How{.env = {{"HIDET_TEST_BREAK_KERNEL", op}}}; };
+  for (const char* op : {"softmax", "first_conv", "matmul_packed"}) {
+    const Ran r =
+        hidet({"verify", model, "-q", "--shapes", "x:2x3x9x7", "--repro", repro}, broken(op));
+    EXPECT_EQ(r.status, 1) << r.err;
+    EXPECT_THAT(r.out, HasSubstr("smallest failing model (1 nodes): hidet verify " + repro)) << op;
+    const std::vector<std::string> again = {"verify", repro + "/model.onnx", "--data",
+                                            repro + "/test_data_set_0", "-q"};
+    EXPECT_EQ(hidet(again, broken(op)).status, 1) << op;
+    const Ran fine = hidet(again);
+    EXPECT_EQ(fine.status, 0) << op << fine.out << fine.err;
+  }
+}
+
+TEST_F(Verify, RunsSuitesCaseByCase) {
+  using namespace onnx_test;
+  const auto add = [&](const std::string& name, const std::string& op, float expected) {
+    const std::string at = folder / ("suite/test_" + name);
+    std::filesystem::create_directories(at + "/test_data_set_0");
+    Model m;
+    m.input("x", 1, {1}).output("y").node(op, {"x"}, {"y"});
+    write_file(at + "/model.onnx", m.serialize());
+    write_file(at + "/test_data_set_0/input_0.pb", tensor<float>("x", {1}, {-4}));
+    write_file(at + "/test_data_set_0/output_0.pb", tensor<float>("y", {1}, {expected}));
+  };
+  add("a_abs", "Abs", 4);
+  add("b_neg", "Neg", 4);
+  add("c_strange", "Strange", 0);
+  const std::vector<std::string> suite = {"verify", "--suite", folder / "suite",
+                                          "-q",     "--json",  "-"};
+  const Ran good = hidet(suite);
+  EXPECT_EQ(good.status, 0) << good.err;
+  EXPECT_THAT(good.out, AllOf(HasSubstr("3 cases: 2 pass, 1 unsupported"),
+                              HasSubstr("\"status\": \"unsupported\""), HasSubstr("Strange")));
+  std::vector<std::string> floor = suite;
+  floor.insert(floor.end(), {"--floor", "3"});
+  EXPECT_EQ(hidet(floor).status, 1);
+  add("d_wrong", "Abs", 5);
+  write_file(folder / "suite/test_a_abs/model.onnx", "no model");
+  const Ran bad = hidet(suite);
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_THAT(bad.out, AllOf(HasSubstr("4 cases: 1 error, 1 mismatch, 1 pass, 1 unsupported"),
+                             HasSubstr("test_d_wrong: mismatch"), HasSubstr("test_a_abs: error")));
+}
+
 }  // namespace
