@@ -322,6 +322,7 @@ class ProgramBuilder {
     }
     if (units.empty()) return;
     backends::CudaOptions o;
+    o.compiler = options_.cuda_compiler;
     o.target = target;
     o.fast_math = options_.fast_math;
     o.jobs = options_.threads;

@@ -25,13 +25,7 @@ FlowGraph on_device(const FlowGraph& g, Device device) {
     for (size_t i = 0; i < made.size(); i++) map[n.outputs[i].id()] = made[i];
   }
   for (const Tensor& t : g.output_tensors()) outputs.push_back(mapped(t));
-  std::vector<std::string> in_names, out_names;
-  for (const TensorSignature& s : g.inputs()) in_names.push_back(s.name);
-  for (const TensorSignature& s : g.outputs()) out_names.push_back(s.name);
-  std::map<const void*, std::string> weights;
-  for (size_t i = 0; i < g.weights().size(); i++)
-    weights[g.weights()[i].id()] = g.weight_names()[i];
-  return FlowGraph(inputs, outputs, g.name()).with_names(in_names, out_names, weights);
+  return FlowGraph(inputs, outputs, g.name()).with_names_of(g);
 }
 
 }  // namespace hidet::graph

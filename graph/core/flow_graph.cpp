@@ -256,6 +256,30 @@ FlowGraph FlowGraph::with_names(std::vector<std::string> inputs, std::vector<std
   return out;
 }
 
+FlowGraph FlowGraph::with_names_of(const FlowGraph& original) const {
+  HIDET_GRAPH_DATA();
+  const Data& old = *original.data_;
+  HIDET_CHECK(
+      data_->inputs.size() == old.inputs.size() && data_->outputs.size() == old.outputs.size(),
+      "graphs of different signatures");
+  auto data = std::make_shared<Data>(*data_);
+  data->input_names = old.input_names;
+  data->output_names = old.output_names;
+  data->weights = old.weights;
+  data->weight_names = old.weight_names;
+  std::set<const void*> known;
+  for (const Tensor& w : old.weights) known.insert(w.id());
+  std::set<std::string> taken(old.weight_names.begin(), old.weight_names.end());
+  for (size_t i = 0; i < data_->weights.size(); i++) {
+    if (!known.insert(data_->weights[i].id()).second) continue;
+    data->weights.push_back(data_->weights[i]);
+    data->weight_names.push_back(unique_name(data_->weight_names[i], taken));
+  }
+  FlowGraph out;
+  out.data_ = std::move(data);
+  return out;
+}
+
 namespace {
 /// Checks one input and binds its symbols; `bound` says which input gave a symbol its value.
 void check_input(const TensorSignature& expected, const Tensor& got, SymbolMap& symbols,

@@ -37,13 +37,7 @@ FlowGraph rebuild(const FlowGraph& g, const NodeRewrite& rewrite) {
   }
   std::vector<Tensor> outputs;
   for (const Tensor& t : g.output_tensors()) outputs.push_back(mapped(t));
-  std::vector<std::string> in_names, out_names;
-  for (const TensorSignature& s : g.inputs()) in_names.push_back(s.name);
-  for (const TensorSignature& s : g.outputs()) out_names.push_back(s.name);
-  std::map<const void*, std::string> weights;
-  for (size_t i = 0; i < g.weights().size(); i++)
-    weights[g.weights()[i].id()] = g.weight_names()[i];
-  return FlowGraph(g.input_tensors(), outputs, g.name()).with_names(in_names, out_names, weights);
+  return FlowGraph(g.input_tensors(), outputs, g.name()).with_names_of(g);
 }
 
 }  // namespace hidet::graph

@@ -134,6 +134,38 @@ TEST_F(Errors, UnsupportedOperatorsAreListedAtOnce) {
   EXPECT_EQ(folder.names(), std::vector<std::string>{"net.onnx"});
 }
 
+TEST_F(Errors, InspectTellsWhatIsNotSupported) {
+  using namespace onnx_test;
+  Model m;
+  m.input("x", 1, {2, 3}).output("y");
+  m.node("Strange", {"x"}, {"a"}, {}, "first").node("Relu", {"a"}, {"y"}, {}, "second");
+  write_file(onnx, m.serialize());
+  const Ran r = hidet({"inspect", onnx, "--json", folder / "i.json"});
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, AllOf(HasSubstr("opset 17"), HasSubstr("Strange  (not supported)"),
+                           HasSubstr("can be compiled: no"), HasSubstr("1  Relu\n")));
+  EXPECT_THAT(read_file(folder / "i.json"),
+              AllOf(HasSubstr("\"opset\": 17"), HasSubstr("\"operator\": \"Strange\""),
+                    HasSubstr("first")));
+  EXPECT_THAT(hidet({"inspect", folder / "net.onnx"}).out, HasSubstr("2 nodes"));
+}
+
+// Help, man page and completion name every subcommand and option.
+TEST_F(Errors, HelpInEveryForm) {
+  for (const std::string sub :
+       {"compile", "run", "bench", "verify", "inspect", "cache", "devices", "opt"}) {
+    EXPECT_THAT(hidet({"help", sub}).out, HasSubstr("Usage: hidet " + sub));
+    EXPECT_THAT(hidet({"help", "--man"}).out, HasSubstr(".SS " + sub));
+    for (const char* shell : {"bash", "zsh", "fish"})
+      EXPECT_THAT(hidet({"help", "--completion", shell}).out, HasSubstr(sub)) << shell;
+  }
+  EXPECT_THAT(hidet({"help", "--man"}).out,
+              AllOf(HasSubstr("\\-\\-save\\-source"), HasSubstr("130 cancelled")));
+  EXPECT_THAT(hidet({"help", "--completion", "fish"}).out, HasSubstr("-l save-source"));
+  refused({"help", "nothing"}, 2, {"'nothing'"});
+  refused({"help", "--completion", "tcsh"}, 2, {"tcsh", "bash"});
+}
+
 TEST_F(Errors, WrongArguments) {
   ASSERT_EQ(hidet(compile()).status, 0);
   refused({"run", file, "--input", "z=1"}, 2, {"'z'"});

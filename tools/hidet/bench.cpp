@@ -144,6 +144,7 @@ int run(const BenchCommand& o) {
 Command add_bench(CLI::App& root) {
   auto o = std::make_shared<BenchCommand>();
   CLI::App* app = root.add_subcommand("bench", "measure the latency of a .hidet or .onnx file");
+  app->group("Models");
   app->add_option("file", o->file, "the .hidet or .onnx file")->required();
   app->add_option("--warm-up", o->warm_up_ms, "milliseconds before measuring");
   app->add_option("--duration", o->duration_s, "seconds of measuring");

@@ -17,8 +17,9 @@ namespace hidet::tools {
 
 void Common::add_to(CLI::App& app) {
   app.add_option("--json", json, "write the results as JSON to FILE, or - for stdout")
-      ->type_name("FILE");
-  app.add_flag("-q,--quiet", quiet, "no progress and no notes");
+      ->type_name("FILE")
+      ->group("Output");
+  app.add_flag("-q,--quiet", quiet, "no progress and no notes")->group("Output");
 }
 
 namespace {
@@ -122,11 +123,13 @@ nlohmann::ordered_json signature_json(const TensorSignature& s) {
 void InputOptions::add_to(CLI::App& app) {
   app.add_option("--input", given,
                  "NAME=@FILE.npy or NAME=1,2,3 (repeatable); others are generated")
-      ->type_name("NAME=VALUE");
-  app.add_option("--shapes", shapes, "sizes of inputs: NAME:SIZExSIZE,...");
-  app.add_option("--seed", seed, "of generated values");
+      ->type_name("NAME=VALUE")
+      ->group("Inputs");
+  app.add_option("--shapes", shapes, "sizes of inputs: NAME:SIZExSIZE,...")->group("Inputs");
+  app.add_option("--seed", seed, "of generated values")->group("Inputs");
   app.add_option("--val-range", range,
-                 "LOW,HIGH of generated values; integers are 0 or 1 by default");
+                 "LOW,HIGH of generated values; integers are 0 or 1 by default")
+      ->group("Inputs");
 }
 
 namespace {

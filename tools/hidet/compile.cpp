@@ -14,7 +14,7 @@ namespace hidet::tools {
 namespace {
 
 struct CompileOptions {
-  std::string model, output, shapes, name;
+  std::string model, output, shapes, name, cuda_compiler;
   std::vector<std::string> targets;
   int space = 0, level = 3, jobs = 0;
   bool no_weights = false, save_source = false, fast_math = false;
@@ -65,6 +65,23 @@ int64_t peak_rss() {
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
 
+/// A line for each target: its code and the stored weights that no target before it has.
+std::string bytes_added(const ModelData& data) {
+  std::string text;
+  std::vector<bool> there(data.stored.size(), false);
+  for (const ProgramData& p : data.programs) {
+    int64_t weights = 0;
+    for (const int i : p.stored) {
+      const StoredWeight& w = data.stored[static_cast<size_t>(i)];
+      if (!there[static_cast<size_t>(i)]) weights += w.dtype.bytes_of(product(w.shape));
+      there[static_cast<size_t>(i)] = true;
+    }
+    text += p.target + ": " + std::to_string(p.code.size() + p.cuda_image.size()) +
+            " bytes of code, " + std::to_string(weights) + " bytes of weights\n";
+  }
+  return text;
+}
+
 int run_compile(const CompileOptions& o) {
   Progress progress(o.common.quiet);
   const double start = now_seconds();
@@ -81,12 +98,14 @@ int run_compile(const CompileOptions& o) {
   b.space = o.space;
   b.name = o.name.empty() ? imported.name() : o.name;
   b.fast_math = o.fast_math;
+  b.cuda_compiler = o.cuda_compiler;
   b.threads = o.jobs;
   b.progress = [&](const std::string& phase, int done, int total) { progress(phase, done, total); };
   graph::BuildReport report;
   ModelData data = graph::build_model_data(graphs, b, &report);
   nlohmann::ordered_json targets = nlohmann::ordered_json::array();
   for (const ProgramData& p : data.programs) targets.push_back(p.target);
+  const std::string added = o.common.quiet ? "" : bytes_added(data);
   // A GPU file is saved without being loaded: the GPU need not be here.
   const CompiledModel model = CompiledModel::from_data(std::move(data));
   const double after_build = now_seconds();
@@ -99,10 +118,12 @@ int run_compile(const CompileOptions& o) {
   const auto ms = [](double a, double b) { return (b - a) * 1e3; };
   if (!o.common.quiet)
     std::fprintf(stderr,
+                 "%s"
                  "%s: %d kernels a run, %lld bytes, %.0f ms (import %.0f, optimize %.0f, build "
                  "%.0f, save %.0f)\n",
-                 o.output.c_str(), report.kernels, static_cast<long long>(file_bytes(o.output)),
-                 ms(start, end), ms(start, after_import), ms(after_import, after_optimize),
+                 added.c_str(), o.output.c_str(), report.kernels,
+                 static_cast<long long>(file_bytes(o.output)), ms(start, end),
+                 ms(start, after_import), ms(after_import, after_optimize),
                  ms(after_optimize, after_build), ms(after_build, end));
   write_json(o.common, {{"model", o.model},
                         {"output", o.output},
@@ -126,6 +147,7 @@ int run_compile(const CompileOptions& o) {
 Command add_compile(CLI::App& root) {
   auto o = std::make_shared<CompileOptions>();
   CLI::App* app = root.add_subcommand("compile", "compile an ONNX model to a .hidet file");
+  app->group("Models");
   app->add_option("model", o->model, "the .onnx file")->required();
   app->add_option("-o,--output", o->output, "the .hidet file to write")->required();
   app->add_option("--target", o->targets,
@@ -140,6 +162,8 @@ Command add_compile(CLI::App& root) {
   app->add_option("--name", o->name, "the model's name in the file");
   app->add_flag("--no-weights", o->no_weights, "leave the weights out (set_weights brings them)");
   app->add_flag("--save-source", o->save_source, "keep emitted text and IR in the file");
+  app->add_option("--cuda-compiler", o->cuda_compiler, "nvrtc or nvcc; default NVRTC where it is")
+      ->check(CLI::IsMember({"nvrtc", "nvcc"}));
   app->add_flag("--fast-math", o->fast_math, "allow re-association of floating-point sums");
   app->add_option("-j,--jobs", o->jobs, "threads of the compiler; 0: all");
   o->common.add_to(*app);

@@ -1,6 +1,7 @@
 // inspect.cpp - hidet inspect: what is in a file and whether it can be loaded here, without loading code.
 #include "command.h"
 
+#include <hidet/graph/onnx.h>
 #include <hidet/runtime/model_data.h>
 #include <nlohmann/json.hpp>
 
@@ -15,35 +16,54 @@ struct InspectCommand {
 
 using Json = nlohmann::ordered_json;
 
-Json signatures(const std::vector<TensorSignature>& list) {
+/// Prints the tensors, each after `title`.
+Json signatures(const std::vector<TensorSignature>& list, const char* title) {
   Json out = Json::array();
-  for (const TensorSignature& s : list) out.push_back(signature_json(s));
+  for (const TensorSignature& s : list) {
+    std::printf("  %-7s %s\n", title, s.text().c_str());
+    out.push_back(signature_json(s));
+  }
   return out;
 }
 
-int inspect_onnx(const InspectCommand& o) {
-  const FlowGraph g = from_onnx(o.file);
-  std::map<std::string, int> ops;
-  for (const FlowGraph::Node& n : g.nodes()) ops[n.op->def->name]++;
-  std::printf("%s: ONNX, %zu operators after import, all supported\n", o.file.c_str(),
-              g.nodes().size());
-  for (const TensorSignature& s : g.inputs()) std::printf("  input   %s\n", s.text().c_str());
-  for (const TensorSignature& s : g.outputs()) std::printf("  output  %s\n", s.text().c_str());
-  Json table = Json::object();
-  for (const auto& [name, count] : ops) {
-    std::printf("  %5d  %s\n", count, name.c_str());
+int inspect_onnx_file(const InspectCommand& o) {
+  const OnnxInfo info = inspect_onnx(o.file);
+  std::printf("%s: ONNX, opset %lld%s%s, %zu nodes\n", o.file.c_str(),
+              static_cast<long long>(info.opset), info.producer.empty() ? "" : ", made by ",
+              info.producer.c_str(), info.nodes.size());
+  Json inputs = Json::array(), outputs = Json::array(), problem;
+  try {
+    const FlowGraph g = from_onnx(o.file);
+    inputs = signatures(g.inputs(), "input");
+    outputs = signatures(g.outputs(), "output");
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::unsupported) throw;
+    problem = e.what();
+  }
+  Json table = Json::object(), unsupported = Json::array();
+  for (const auto& [name, count] : info.operators) {
+    const bool known = !info.unsupported.count(name);
+    std::printf("  %5lld  %s%s\n", static_cast<long long>(count), name.c_str(),
+                known ? "" : "  (not supported)");
     table[name] = count;
   }
+  for (const auto& [name, nodes] : info.unsupported)
+    unsupported.push_back({{"operator", name}, {"nodes", nodes}});
+  std::printf("  can be compiled: %s%s\n", problem.is_null() ? "yes" : "no, ",
+              problem.is_null() ? "" : problem.get<std::string>().c_str());
   write_json(o.common, {{"format", "onnx"},
-                        {"inputs", signatures(g.inputs())},
-                        {"outputs", signatures(g.outputs())},
+                        {"opset", info.opset},
+                        {"producer", info.producer},
+                        {"inputs", inputs},
+                        {"outputs", outputs},
                         {"operators", table},
-                        {"unsupported", Json::array()}});
+                        {"unsupported", unsupported},
+                        {"reason", problem}});
   return 0;
 }
 
 int run(const InspectCommand& o) {
-  if (is_onnx(o.file)) return inspect_onnx(o);
+  if (is_onnx(o.file)) return inspect_onnx_file(o);
   LoadOptions load;
   load.verify = o.verify ? Verify::full : Verify::code;
   const ModelData m = read_model(o.file, load);
@@ -51,8 +71,7 @@ int run(const InspectCommand& o) {
   int64_t weights = 0;
   for (const StoredWeight& w : m.stored) weights += w.dtype.bytes_of(product(w.shape));
   std::printf("%s: hidet model '%s'\n", o.file.c_str(), m.name.c_str());
-  for (const TensorSignature& s : m.inputs) std::printf("  input   %s\n", s.text().c_str());
-  for (const TensorSignature& s : m.outputs) std::printf("  output  %s\n", s.text().c_str());
+  const Json inputs = signatures(m.inputs, "input"), outputs = signatures(m.outputs, "output");
   Json targets = Json::array(), symbols = Json::array(), kernels = Json::object(),
        memory = Json::object();
   for (const SymbolRange& s : m.symbols) symbols.push_back(s.name);
@@ -70,8 +89,8 @@ int run(const InspectCommand& o) {
               verdict.reason.c_str());
   write_json(o.common, {{"format", "hidet/1"},
                         {"name", m.name},
-                        {"inputs", signatures(m.inputs)},
-                        {"outputs", signatures(m.outputs)},
+                        {"inputs", inputs},
+                        {"outputs", outputs},
                         {"symbols", symbols},
                         {"targets", targets},
                         {"kernels", kernels},
@@ -88,6 +107,7 @@ Command add_inspect(CLI::App& root) {
   auto o = std::make_shared<InspectCommand>();
   CLI::App* app = root.add_subcommand(
       "inspect", "what is in a .hidet or .onnx file, and whether it can be loaded here");
+  app->group("Models");
   app->add_option("file", o->file, "the .hidet or .onnx file")->required();
   app->add_flag("--verify", o->verify, "check the weights against their digests, too");
   o->common.add_to(*app);

@@ -122,6 +122,7 @@ Command add_cache(CLI::App& root) {
   CLI::App* app = root.add_subcommand(
       "cache", "the build cache: list, clear, check, say why something was a miss");
   app->require_subcommand(1);
+  app->group("Machine");
   CLI::App* ls = app->add_subcommand("ls", "list the entries");
   CLI::App* clear = app->add_subcommand("clear", "remove all entries");
   CLI::App* verify = app->add_subcommand("verify", "check all entries and remove damaged ones");
@@ -144,6 +145,7 @@ Command add_devices(CLI::App& root) {
   auto common = std::make_shared<Common>();
   CLI::App* app =
       root.add_subcommand("devices", "CPU levels, GPUs, drivers and compilers of this machine");
+  app->group("Machine");
   common->add_to(*app);
   return {app, [common] { return devices(*common); }};
 }
@@ -151,6 +153,7 @@ Command add_devices(CLI::App& root) {
 Command add_opt(CLI::App& root) {
   auto options = std::make_shared<OptOptions>();
   CLI::App* app = root.add_subcommand("opt", "runs IR passes on the text form of a module");
+  app->group("Compiler");
   app->add_option("FILE", options->file, "a .hir file; text after a line --- is left out");
   app->add_option("--passes", options->passes, "names of passes, in order: a,b")->delimiter(',');
   app->add_flag("--list", options->list, "names of all passes");

@@ -1,5 +1,6 @@
 // main.cpp - the `hidet` command: parses, dispatches, turns errors into one sentence and an exit status.
 #include "command.h"
+#include "help.h"
 
 #include <cstdio>
 #include <new>
@@ -26,9 +27,13 @@ int run(int argc, char** argv) {
   const Command commands[] = {add_compile(root), add_run(root),     add_bench(root),
                               add_verify(root),  add_inspect(root), add_cache(root),
                               add_devices(root), add_opt(root)};
-  CLI::App* help = root.add_subcommand("help", "help of one subcommand");
-  std::string topic;
-  help->add_option("subcommand", topic);
+  CLI::App* help = root.add_subcommand("help", "help of one subcommand, man page, completion");
+  std::string topic, shell;
+  bool man = false;
+  help->add_option("subcommand", topic, "the subcommand");
+  help->add_flag("--man", man, "print the man page");
+  help->add_option("--completion", shell, "print the completion script of bash, zsh or fish");
+  help->group("Machine");
   try {
     root.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {
@@ -40,10 +45,13 @@ int run(int argc, char** argv) {
     return 2;
   }
   if (help->parsed()) {
+    if (man) return std::printf("%s", man_page(root, kFooter).c_str()), 0;
+    if (!shell.empty()) return std::printf("%s", completion(root, shell).c_str()), 0;
     for (const Command& c : commands)
-      if (c.app->get_name() == topic) return std::printf("%s", c.app->help().c_str()), 0;
-    std::printf("%s", root.help().c_str());
-    return topic.empty() ? 0 : 2;
+      if (c.app->get_name() == topic) return std::printf("%s", c.app->help("hidet").c_str()), 0;
+    HIDET_REQUIRE(topic.empty(), hidet::ErrorCode::usage, "", "there is no subcommand '", topic,
+                  "'; hidet help lists them");
+    return std::printf("%s", root.help().c_str()), 0;
   }
   watch_for_cancel();
   for (const Command& c : commands)

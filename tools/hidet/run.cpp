@@ -70,6 +70,7 @@ int run(const RunCommand& o) {
 Command add_run(CLI::App& root) {
   auto o = std::make_shared<RunCommand>();
   CLI::App* app = root.add_subcommand("run", "run a .hidet or .onnx file once");
+  app->group("Models");
   app->add_option("file", o->file, "the .hidet or .onnx file")->required();
   app->add_option("--output", o->outputs, "NAME=@FILE.npy (repeatable)");
   app->add_option("--output-dir", o->output_dir, "folder for all outputs, as .npy");

@@ -242,6 +242,7 @@ Command add_verify(CLI::App& root) {
   auto o = std::make_shared<VerifyCommand>();
   CLI::App* app = root.add_subcommand(
       "verify", "compare a compiled .onnx with the reference, operator by operator");
+  app->group("Models");
   app->add_option("file", o->file, "the .onnx file");
   app->add_option(
       "--rtol", o->tolerance.rtol,
@@ -252,9 +253,11 @@ Command add_verify(CLI::App& root) {
   app->add_option("--data", o->data, "folder of input_K.pb and output_K.pb to compare with, too");
   app->add_option("--repro", o->repro, "folder for the smallest failing model, on a mismatch");
   app->add_option("--suite", o->suite,
-                  "run every folder test_* in it, each in a process of its own");
-  app->add_option("--floor", o->floor, "with --suite: fail where fewer cases pass");
-  app->add_option("--timeout", o->timeout_s, "with --suite: seconds for one case");
+                  "run every folder test_* in it, each in a process of its own")
+      ->group("Suites");
+  app->add_option("--floor", o->floor, "with --suite: fail where fewer cases pass")
+      ->group("Suites");
+  app->add_option("--timeout", o->timeout_s, "with --suite: seconds for one case")->group("Suites");
   o->inputs.add_to(*app);
   o->common.add_to(*app);
   return {app, [o] { return run(*o); }};

@@ -21,7 +21,8 @@ struct BuildModelOptions {
   std::string name = "model";
   bool fast_math = false;
   bool allow_tf32 = false;
-  int threads = 0;  ///< of the compiler; 0: all cores
+  std::string cuda_compiler = "";  ///< "nvrtc" or "nvcc"; empty: NVRTC where it is
+  int threads = 0;                 ///< of the compiler; 0: all cores
   /// Called with (phase, done, total); may throw to cancel.
   std::function<void(const std::string&, int, int)> progress = nullptr;
 };
@@ -54,6 +55,9 @@ class FlowGraph {
   /// Names inputs, outputs and weights (importers); sizes must match.
   FlowGraph with_names(std::vector<std::string> inputs, std::vector<std::string> outputs,
                        std::map<const void*, std::string> weights = {}) const;
+  /// This graph, made of `original` by rewriting it, as its users know it: inputs, outputs and weights have the names of
+  /// `original`, and its weights come first, in their order, those too that this graph does not reach any more.
+  FlowGraph with_names_of(const FlowGraph& original) const;
 
   /// Runs operator by operator with the reference evaluator; checks inputs as CompiledModel::run does.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) const;
