@@ -13,36 +13,13 @@
 #include <set>
 
 #include "build/plan.h"
+#include "build/split.h"
 
 namespace hidet {
 namespace graph {
 namespace {
 
 using NodeList = std::vector<const FlowGraph::Node*>;
-
-/// Nodes that depend on weights alone, and the rest.
-struct Parts {
-  NodeList init, run;
-};
-
-Parts split(const FlowGraph& g) {
-  std::set<ValueId> varying;
-  for (const Tensor& t : g.input_tensors()) varying.insert(t.id());
-  Parts parts;
-  for (const FlowGraph::Node& n : g.nodes()) {
-    bool varies = false;
-    for (const Tensor& t : n.op->inputs) varies = varies || varying.count(t.id());
-    for (const Tensor& t : n.outputs)
-      for (const DimExpr& d : t.shape_expr()) varies = varies || !d.is_const();
-    for (const auto& [name, value] : n.op->attrs.values())
-      if (const auto* dims = std::get_if<std::vector<DimExpr>>(&value))
-        for (const DimExpr& d : *dims) varies = varies || !d.is_const();
-    if (varies)
-      for (const Tensor& t : n.outputs) varying.insert(t.id());
-    (varies ? parts.run : parts.init).push_back(&n);
-  }
-  return parts;
-}
 
 /// Text that identifies how an init value is made.
 class Keys {
@@ -239,7 +216,7 @@ class ProgramBuilder {
     p.target = cuda ? target : host.name();
 
     // The run program decides which weights and init results are stored.
-    const std::vector<Tensor> used = stored_values(parts);
+    const std::vector<Tensor> used = stored_values(g_, parts);
     for (const Tensor& t : used) p.stored.push_back(store(t));
     const Plan run = run_plan(parts, used, run_kernels);
     const Plan init = init_plan(parts, used, init_kernels);
@@ -337,21 +314,6 @@ class ProgramBuilder {
     };
   }
 
-  /// Weights and init results that the run program or the outputs read, in first-use order.
-  std::vector<Tensor> stored_values(const Parts& parts) const {
-    std::set<ValueId> varying, seen;
-    for (const Tensor& t : g_.input_tensors()) varying.insert(t.id());
-    for (const FlowGraph::Node* n : parts.run)
-      for (const Tensor& t : n->outputs) varying.insert(t.id());
-    std::vector<Tensor> used;
-    const auto take = [&](const Tensor& t) {
-      if (!varying.count(t.id()) && seen.insert(t.id()).second) used.push_back(t);
-    };
-    for (const FlowGraph::Node* n : parts.run)
-      for (const Tensor& t : n->op->inputs) take(t);
-    for (const Tensor& t : g_.output_tensors()) take(t);
-    return used;
-  }
   /// The index in ModelData::sources of each weight of g; graphs of one model share a tensor's.
   static std::vector<int> add_sources(const FlowGraph& g, ModelData& model) {
     std::vector<int> out;

@@ -1,6 +1,8 @@
 // verify_test.cpp - `hidet verify`: equal where all is right; with one kernel made wrong on purpose it names the operator.
 #include <gmock/gmock.h>
 
+#include <cstring>
+
 #include "tools/child.h"
 #include "tools/models.h"
 
@@ -104,6 +106,35 @@ TEST_F(Verify, WritesTheSmallestFailingModel) {
     const Ran fine = hidet(again);
     EXPECT_EQ(fine.status, 0) << op << fine.out << fine.err;
   }
+}
+
+/// The elements of an npy file of `count` floats.
+std::vector<float> last_floats(const std::string& file, size_t count) {
+  const std::string bytes = read_file(file);
+  std::vector<float> out(count);
+  std::memcpy(out.data(), bytes.data() + bytes.size() - 4 * count, 4 * count);
+  return out;
+}
+
+// The GPU's kernels on a machine without a GPU.
+TEST_F(Verify, InTheSimulator) {
+  const auto with_shapes = [](std::vector<std::string> args) {
+    for (const char* a : {"--shapes", "x:2x3x9x7", "-q"}) args.emplace_back(a);
+    return args;
+  };
+  const Ran r = hidet(with_shapes({"verify", model, "--device", "sim"}));
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("kernels in the simulator"));
+  const std::string sim_file = folder / "sim.npy", cpu_file = folder / "cpu.npy";
+  ASSERT_EQ(
+      hidet(with_shapes({"run", model, "--device", "sim", "--output", "y=@" + sim_file})).status,
+      0);
+  ASSERT_EQ(hidet(with_shapes({"run", model, "--output", "y=@" + cpu_file})).status, 0);
+  const std::vector<float> sim = last_floats(sim_file, 22), cpu = last_floats(cpu_file, 22);
+  for (size_t i = 0; i < sim.size(); i++) EXPECT_NEAR(sim[i], cpu[i], 1e-6);
+  const Ran refused = hidet({"run", folder / "m.hidet", "--device", "sim"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr(".onnx"));
 }
 
 TEST_F(Verify, RunsSuitesCaseByCase) {

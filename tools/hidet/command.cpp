@@ -1,6 +1,7 @@
 // command.cpp - what the subcommands share: progress, cancelling, shapes, inputs, JSON.
 #include "command.h"
 
+#include <hidet/graph/build.h>
 #include <hidet/runtime/file.h>
 #include <hidet/runtime/numpy.h>
 #include <unistd.h>
@@ -227,6 +228,12 @@ std::vector<Tensor> make_inputs(const std::vector<TensorSignature>& signatures,
 
 bool is_onnx(const std::string& file) {
   return file.size() > 5 && file.compare(file.size() - 5, 5, ".onnx") == 0;
+}
+
+FlowGraph gpu_graph(const std::string& file, int opt_level) {
+  HIDET_REQUIRE(is_onnx(file), ErrorCode::usage, "", "the simulator takes a .onnx file, not '",
+                file, "'");
+  return optimize(graph::on_device(from_onnx(file), Device("cuda")), {.level = opt_level});
 }
 
 CompiledModel open_model(const std::string& file, const std::string& device, bool quiet,

@@ -67,6 +67,8 @@ std::vector<Tensor> make_inputs(const std::vector<TensorSignature>& signatures,
 CompiledModel open_model(const std::string& file, const std::string& device, bool quiet,
                          double* load_ms = nullptr);
 bool is_onnx(const std::string& file);
+/// The graph of an .onnx as it is built for a GPU, which need not be there. Throws Error(usage) for another file.
+FlowGraph gpu_graph(const std::string& file, int opt_level);
 
 /// Adds a subcommand; `run` returns the exit status.
 using Runner = std::function<int()>;

@@ -1,6 +1,7 @@
 // run.cpp - hidet run: one run of a model.
 #include "command.h"
 
+#include <hidet/graph/simulate.h>
 #include <hidet/runtime/numpy.h>
 #include <hidet/runtime/thread_pool.h>
 #include <sys/stat.h>
@@ -25,12 +26,31 @@ std::string file_name(const std::string& name, size_t index) {
   return (plain ? name : "output_" + std::to_string(index)) + ".npy";
 }
 
+struct Results {
+  std::vector<TensorSignature> signatures;
+  std::vector<Tensor> outputs;
+};
+
+Results run_compiled(const RunCommand& o) {
+  const CompiledModel model = open_model(o.file, o.device, o.common.quiet);
+  return {model.outputs(),
+          model.run(make_inputs(model.inputs(), o.inputs, model.device(), o.common.quiet))};
+}
+
+/// The kernels for a GPU, in the simulator.
+Results run_simulated(const RunCommand& o) {
+  const FlowGraph g = gpu_graph(o.file, 3);
+  const std::vector<Tensor> inputs = make_inputs(g.inputs(), o.inputs, Device(), o.common.quiet);
+  Progress progress(o.common.quiet);
+  return {g.outputs(), graph::simulate(g, inputs, {.progress = [&](int done, int total) {
+                                         progress("simulate", done, total);
+                                       }})};
+}
+
 int run(const RunCommand& o) {
   if (o.threads > 0) set_num_threads(o.threads);
-  const CompiledModel model = open_model(o.file, o.device, o.common.quiet);
-  const std::vector<Tensor> inputs =
-      make_inputs(model.inputs(), o.inputs, model.device(), o.common.quiet);
-  const std::vector<Tensor> outputs = model.run(inputs);
+  const Results results = o.device == "sim" ? run_simulated(o) : run_compiled(o);
+  const std::vector<Tensor>& outputs = results.outputs;
   if (!o.output_dir.empty() && mkdir(o.output_dir.c_str(), 0777) != 0)
     HIDET_REQUIRE(errno == EEXIST, ErrorCode::io, "", "cannot make the folder '", o.output_dir,
                   "'");
@@ -43,7 +63,7 @@ int run(const RunCommand& o) {
   }
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (size_t i = 0; i < outputs.size(); i++) {
-    const std::string name = model.outputs()[i].name;
+    const std::string name = results.signatures[i].name;
     double sum = 0, low = INFINITY, high = -INFINITY;
     for (double v : outputs[i].cpu().to_doubles())
       sum += v, low = std::fmin(low, v), high = std::fmax(high, v);
@@ -74,7 +94,8 @@ Command add_run(CLI::App& root) {
   app->add_option("file", o->file, "the .hidet or .onnx file")->required();
   app->add_option("--output", o->outputs, "NAME=@FILE.npy (repeatable)");
   app->add_option("--output-dir", o->output_dir, "folder for all outputs, as .npy");
-  app->add_option("--device", o->device, "cpu or cuda:0");
+  app->add_option("--device", o->device,
+                  "cpu, cuda:0, or sim (a .onnx: its GPU kernels run on the CPU, with checks)");
   app->add_option("--threads", o->threads, "CPU threads");
   o->inputs.add_to(*app);
   o->common.add_to(*app);

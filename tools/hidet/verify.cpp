@@ -4,6 +4,7 @@
 
 #include <hidet/graph/build.h>
 #include <hidet/graph/onnx.h>
+#include <hidet/graph/simulate.h>
 #include <hidet/runtime/model_data.h>
 #include <nlohmann/json.hpp>
 
@@ -52,21 +53,23 @@ Built build(const std::string& file, const VerifyCommand& o, OnnxOptions onnx, P
   return b;
 }
 
-/// Compares outputs and prints a line each; true when all are accepted.
+/// Compares an output and prints a line; true when it is accepted.
+bool compare_output(const std::string& name, const Tensor& got, const Tensor& expected,
+                    const char* with, const VerifyCommand& o, Json* rows) {
+  const Difference d = compare(got, expected);
+  const bool pass = o.tolerance.accepts(d, expected.dtype());
+  std::printf("%s: %s  largest difference from %s %.3g at scale %.3g  %s\n", name.c_str(),
+              got.describe().c_str(), with, d.worst, d.scale, pass ? "equal" : "DIFFERS");
+  rows->push_back(
+      {{"name", name}, {"with", with}, {"worst", d.worst}, {"scale", d.scale}, {"pass", pass}});
+  return pass;
+}
 bool compare_outputs(const CompiledModel& model, const std::vector<Tensor>& got,
                      const std::vector<Tensor>& expected, const char* with, const VerifyCommand& o,
                      Json* rows) {
   bool ok = true;
-  for (size_t i = 0; i < std::min(got.size(), expected.size()); i++) {
-    const Difference d = compare(got[i], expected[i]);
-    const bool pass = o.tolerance.accepts(d, expected[i].dtype());
-    ok = ok && pass;
-    const std::string& name = model.outputs()[i].name;
-    std::printf("%s: %s  largest difference from %s %.3g at scale %.3g  %s\n", name.c_str(),
-                got[i].describe().c_str(), with, d.worst, d.scale, pass ? "equal" : "DIFFERS");
-    rows->push_back(
-        {{"name", name}, {"with", with}, {"worst", d.worst}, {"scale", d.scale}, {"pass", pass}});
-  }
+  for (size_t i = 0; i < std::min(got.size(), expected.size()); i++)
+    ok = compare_output(model.outputs()[i].name, got[i], expected[i], with, o, rows) && ok;
   return ok;
 }
 
@@ -124,6 +127,57 @@ int verify_model(const VerifyCommand& o) {
         "smallest failing model (%d nodes): hidet verify %s/model.onnx --data %s/test_data_set_0\n",
         nodes, o.repro.c_str(), o.repro.c_str());
   }
+  write_json(o.common, {{"model", o.file},
+                        {"status", ok ? "pass" : "mismatch"},
+                        {"first_wrong", wrong},
+                        {"outputs", rows}});
+  return ok ? 0 : 1;
+}
+
+/// The kernels for a GPU in the simulator, each against the reference.
+int verify_simulated(const VerifyCommand& o) {
+  HIDET_REQUIRE(o.data.empty() && o.repro.empty(), ErrorCode::usage, "",
+                "--data and --repro compare compiled code, not --device sim");
+  const FlowGraph gpu = gpu_graph(o.file, o.level);
+  const FlowGraph cpu = graph::on_device(gpu, Device());  // the same nodes in the same order
+  const std::vector<Tensor> inputs = make_inputs(cpu.inputs(), o.inputs, Device(), o.common.quiet);
+  Progress progress(o.common.quiet);
+  progress("reference", 0, 1);
+  std::map<const void*, Tensor> right;
+  size_t node = 0;
+  const std::vector<Tensor> expected =
+      cpu.run(inputs, [&](const FlowGraph::Node&, const std::vector<Tensor>& made) {
+        const FlowGraph::Node& n = gpu.nodes()[node++];
+        for (size_t i = 0; i < made.size(); i++) right[n.outputs[i].id()] = made[i];
+      });
+  std::string wrong;
+  int kernels = 0;
+  const auto check = [&](const std::string& name, const std::string& kernel,
+                         const std::vector<Tensor>& tensors, const std::vector<Tensor>& values) {
+    kernels++;
+    for (size_t i = 0; i < values.size() && wrong.empty(); i++) {
+      const auto it = right.find(tensors[i].id());
+      if (it == right.end()) continue;
+      const Difference d = compare(values[i], it->second);
+      if (!o.tolerance.accepts(d, values[i].dtype()))
+        wrong = detail::concat(name, " (kernel ", kernel, "): largest difference ", d.worst,
+                               " at scale ", d.scale);
+    }
+  };
+  const std::vector<Tensor> got = graph::simulate(
+      gpu, inputs,
+      {.hook = check, .progress = [&](int done, int total) { progress("simulate", done, total); }});
+  Json rows = Json::array();
+  bool ok = wrong.empty();
+  for (size_t i = 0; i < got.size(); i++)
+    ok =
+        compare_output(cpu.outputs()[i].name, got[i], expected[i], "the reference", o, &rows) && ok;
+  if (!wrong.empty()) std::printf("first wrong operator: %s\n", wrong.c_str());
+  if (ok)
+    std::printf(
+        "equal to the reference, as a whole and operator by operator (%d kernels in the "
+        "simulator)\n",
+        kernels);
   write_json(o.common, {{"model", o.file},
                         {"status", ok ? "pass" : "mismatch"},
                         {"first_wrong", wrong},
@@ -233,7 +287,8 @@ int verify_suite(const VerifyCommand& o) {
 int run(const VerifyCommand& o) {
   HIDET_REQUIRE(o.file.empty() != o.suite.empty(), ErrorCode::usage, "",
                 "hidet verify takes a .onnx file, or --suite DIR");
-  return o.suite.empty() ? verify_model(o) : verify_suite(o);
+  if (!o.suite.empty()) return verify_suite(o);
+  return o.device == "sim" ? verify_simulated(o) : verify_model(o);
 }
 
 }  // namespace
@@ -248,7 +303,7 @@ Command add_verify(CLI::App& root) {
       "--rtol", o->tolerance.rtol,
       "allowed difference as a share of the output's scale; default by dtype (f32 1e-4)");
   app->add_option("--atol", o->tolerance.atol, "allowed absolute difference; default by dtype");
-  app->add_option("--device", o->device, "cpu or cuda:0");
+  app->add_option("--device", o->device, "cpu, cuda:0, or sim: GPU kernels in the simulator");
   app->add_option("--opt-level", o->level, "0 nothing .. 3 everything")->check(CLI::Range(0, 3));
   app->add_option("--data", o->data, "folder of input_K.pb and output_K.pb to compare with, too");
   app->add_option("--repro", o->repro, "folder for the smallest failing model, on a mismatch");

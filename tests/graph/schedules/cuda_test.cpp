@@ -5,7 +5,8 @@
 #include <hidet/graph/build.h>
 #include <hidet/runtime/cuda.h>
 
-#include "graph/schedules/simulated.h"
+#include "build/simulated.h"
+#include "graph/core/samples.h"
 
 namespace hidet::test {
 namespace {
@@ -44,7 +45,7 @@ TEST_P(OnGpu, AgreesWithTheReference) {
     }
     const std::vector<Tensor> expected =
         FlowGraph(on_cpu, apply(def.name, on_cpu, sample.attrs)).run(inputs);
-    const std::vector<Tensor> got = Simulated(graph).run(inputs, symbols);
+    const std::vector<Tensor> got = Simulated(graph).run(inputs, {.symbols = symbols});
     for (size_t i = 0; i < got.size(); i++)
       expect_same(got[i], expected[i], def.name + " sample " + std::to_string(number));
   }
@@ -155,7 +156,7 @@ TEST_P(Template, AgreesWithTheReference) {
     for (size_t i = 0; i < c.inputs.size(); i++)
       inputs.push_back(randn(shape_of(c.inputs[i], symbols), f32, {}, i + 5));
     const Tensor expected = trace_from({c.graph(on_cpu)}, on_cpu).run(inputs)[0];
-    expect_same(simulated.run(inputs, symbols)[0], expected, c.name);
+    expect_same(simulated.run(inputs, {.symbols = symbols})[0], expected, c.name);
   }
 }
 
