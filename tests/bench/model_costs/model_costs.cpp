@@ -1,4 +1,4 @@
-// model_costs.cpp - what a compiled model costs beside its kernels: loading, memory, saving, one run of almost nothing.
+// model_costs.cpp - what a compiled model costs beside its kernels: loading, memory, saving, runs of almost nothing, many callers.
 // usage: model_costs_bench MODEL.hidet [FOLDER]      FOLDER: where the file is saved again (default: the model's)
 // Prints a table. Each load is in a process of its own whose pages of the file are warm.
 #include <fcntl.h>
@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -118,20 +120,65 @@ void saves(const std::string& path, const std::string& folder) {
   row("save / that, in turns", "times", ratio, "1.5");
 }
 
-void small_run() {
+/// Microseconds of one run of a chain of `count` products of 2x3 by 3x3, which do not fuse.
+std::vector<double> chain_us(int count) {
   using namespace hidet;
   const Tensor x = symbol({2, 3}, f32, {}, "x");
-  const Tensor y =
-      ops::matmul(ops::matmul(x, randn({3, 3}, f32, {}, 1)), randn({3, 3}, f32, {}, 2));
+  Tensor y = x;
+  for (int i = 0; i < count; i++)
+    y = ops::matmul(y, randn({3, 3}, f32, {}, static_cast<uint64_t>(i)));
   const CompiledModel model = optimize(trace_from(y)).build();
   const Tensor in = randn({2, 3}, f32, {}, 3);
+  const int runs = 4000 / count;
   std::vector<double> us;
   for (int round = 0; round < 50; round++) {
     const Clock::time_point start = Clock::now();
-    for (int i = 0; i < 2000; i++) (void)model(in);
-    us.push_back(ms_since(start) * 1e3 / 2000);
+    for (int i = 0; i < runs; i++) (void)model(in);
+    us.push_back(ms_since(start) * 1e3 / runs);
   }
-  row("one run of two 2x3 matmuls", "us", us, "2");
+  return us;
+}
+
+void small_runs() {
+  row("one run of two 2x3 matmuls", "us", chain_us(2), "2");
+  std::vector<double> each = chain_us(200);
+  for (double& us : each) us /= 200;
+  row("an operator in a run of 200 of them, its work included", "us", each, "0.3");
+}
+
+/// Runs a second by one caller with all threads, and by eight callers of the same model at once.
+void callers(const std::string& path) {
+  using namespace hidet;
+  const CompiledModel model = load_model(path);
+  std::vector<Tensor> inputs;
+  for (const TensorSignature& s : model.inputs()) {
+    Shape shape;
+    for (const DimExpr& d : s.shape) shape.push_back(d.is_const() ? d.value() : 1);
+    inputs.push_back(s.dtype.is_float() ? randn(shape, s.dtype) : zeros(shape, s.dtype));
+  }
+  const auto rate = [&](int callers) {
+    std::atomic<int> runs{0};
+    const Clock::time_point start = Clock::now();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < callers; i++)
+      threads.emplace_back([&] {
+        while (ms_since(start) < 2000) {
+          (void)model.run(inputs);
+          runs++;
+        }
+      });
+    for (std::thread& t : threads) t.join();
+    return 1e3 * runs / ms_since(start);
+  };
+  std::vector<double> one, eight, ratio;
+  for (int i = 0; i < 3; i++) {
+    one.push_back(rate(1));
+    eight.push_back(rate(8));
+    ratio.push_back(eight.back() / one.back());
+  }
+  row("runs a second, one caller with all threads", "1/s", one, "");
+  row("runs a second, eight callers at once", "1/s", eight, "");
+  row("eight callers / one", "times", ratio, "0.9");
 }
 
 }  // namespace
@@ -145,12 +192,13 @@ int main(int argc, char** argv) {
     const std::string path = argv[1];
     const std::string folder =
         argc == 3 ? argv[2] : std::filesystem::path(path).parent_path().string();
-    std::printf("| %s, %.0f MB | least | median | unit | wanted at most |\n|---|---|---|---|---|\n",
+    std::printf("| %s, %.0f MB | least | median | unit | wanted |\n|---|---|---|---|---|\n",
                 std::filesystem::path(path).filename().c_str(),
                 static_cast<double>(std::filesystem::file_size(path)) / 1e6);
     loads(path);  // first: its children must not inherit threads or memory
     saves(path, folder.empty() ? "." : folder);
-    small_run();
+    small_runs();
+    callers(path);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "model_costs_bench: %s\n", e.what());
     return 1;
