@@ -1,8 +1,8 @@
-// cpu_conv2d.cpp - convolution in NHWC with a packed weight (docs/cpu_kernels.md, 5): an implicit product whose rows are
-// output pixels. A task is an image, a block of pixels and a group of column blocks. Unless the image can be read in
-// place (1 x 1, stride 1), the rows that the block needs are copied to scratch with zeros around, so that the
-// micro kernel has no borders and constant distances.
-#include "schedules/tile.h"
+// cpu_conv2d.cpp - convolution in NHWC with a packed weight (docs/cpu_kernels.md, 5), for images of known size: an implicit
+// product whose rows are output pixels. A task is an image, a block of pixels and a group of column blocks. Unless the
+// image can be read in place (1 x 1, stride 1), the rows that the block needs are copied to scratch with zeros around, so that
+// the micro kernel has no borders and constant distances.
+#include "schedules/conv_window.h"
 
 #include <hidet/runtime/error.h>
 
@@ -13,10 +13,8 @@ using namespace ir;
 
 namespace {
 
-/// Weights up to this size stay in the L2 cache while pixels pass.
-constexpr int64_t kSmallWeight = 400 * 1024;
-/// Pixels of a block with small and with large weights; fewest tasks of an image, and where each task copies its pixels.
-constexpr int64_t kPixels = 112, kPixelsLarge = 196, kTasks = 16, kTasksCopied = 8;
+/// Tasks that an image should have, at least, where pixels are copied (each task copies its own).
+constexpr int64_t kTasksCopied = 8;
 
 /// Some consecutive output pixels: rows x columns from (row, column) of the block, or flat ones.
 struct PixelTile {
@@ -28,25 +26,23 @@ struct PixelTile {
 class Conv {
  public:
   Conv(const FusedTask& fused, const CpuTargetInfo& target)
-      : fused_(fused), shape_(tile_shape(target)) {
+      : fused_(fused), window_(fused), shape_(tile_shape(target)) {
     const VarRef &x = fused.anchor.inputs[0], &y = fused.anchor.outputs[0];
-    const auto& at = fused.anchor.attrs;
-    height_ = extent_of(x, 1), width_ = extent_of(x, 2), c_ = extent_of(x, 3);
-    oh_ = extent_of(y, 1), ow_ = extent_of(y, 2), n_ = at.at("n");
-    r_ = at.at("kernel_h"), s_ = at.at("kernel_w"), sh_ = at.at("stride_h"),
-    sw_ = at.at("stride_w");
-    dh_ = at.at("dilation_h"), dw_ = at.at("dilation_w"), top_ = at.at("pad_t"),
-    left_ = at.at("pad_l");
+    const ConvWindow& w = window_;
+    height_ = extent_of(x, 1), width_ = extent_of(x, 2), oh_ = extent_of(y, 1),
+    ow_ = extent_of(y, 2);
+    c_ = w.c, n_ = w.n, sh_ = w.sh, sw_ = w.sw;
     // The end pads matter only through the output's size.
-    point_ = r_ == 1 && s_ == 1 && top_ == 0 && left_ == 0 && (oh_ - 1) * sh_ < height_ &&
+    point_ = w.is_point() && w.top == 0 && w.left == 0 && (oh_ - 1) * sh_ < height_ &&
              (ow_ - 1) * sw_ < width_;
-    copied_ = !point_ || sh_ > 1 || sw_ > 1 || c_ * 4 % 4096 == 0;
-    const int64_t step = point_ ? 1 : sw_;
-    pixel_ = copied_ && c_ * step >= 128 ? c_ + 16 : c_;
+    copied_ = !point_ || sh_ > 1 || sw_ > 1;
+    if (copied_) window_.set_copied();
+    else shape_ = shape_in_place(target, c_);
+    pixel_ = window_.pixel;
+    if (!point_) row_ = row_elements();
     blocks_ = (n_ + shape_.columns() - 1) / shape_.columns();
-    const int64_t weight = r_ * s_ * c_ * blocks_ * shape_.columns() * 4;
-    tiles_outside_ = weight <= kSmallWeight;
-    plan(tiles_outside_ ? kPixels : kPixelsLarge);
+    tiles_outside_ = w.weight_bytes(shape_.columns()) <= kSmallWeight;
+    plan(tiles_outside_ || blocks_ < kTasksCopied ? kPixels : kPixelsLarge);
   }
 
   Module run() {
@@ -73,12 +69,17 @@ class Conv {
       block_ = std::max<int64_t>(1, pixels / ow_);
       block_ = std::min(oh_, std::max(tile_rows_, block_ / tile_rows_ * tile_rows_));
       image_blocks_ = (oh_ + block_ - 1) / block_;
-      row_ = ((ow_ - 1) * sw_ + (s_ - 1) * dw_ + 1) * pixel_;
     }
     group_ = blocks_;
     const int64_t wanted = copied_ ? kTasksCopied : kTasks;
     while (group_ > 1 && image_blocks_ * ((blocks_ + group_ - 1) / group_) < wanted)
       group_ = (group_ + 1) / 2;
+  }
+
+  int64_t row_elements() const {
+    int64_t n = 0;
+    HIDET_CHECK(is_const_int(window_.row.expr(), &n), "row of '", fused_.name, "' is not constant");
+    return n;
   }
 
   std::string name(const PixelTile& t, int64_t columns) const {
@@ -115,11 +116,13 @@ class Conv {
     }
     t.a = Value(Expr(more[0]));
     t.b = Value(Expr(more[1]));
-    t.panel_stride = r_ * s_ * c_ * kPanelColumns;
-    t.run = c_;
-    if (r_ > 1) t.taps.push_back({r_, dh_ * row_});
-    if (s_ > 1 && pixel_ == c_ && dw_ == 1) t.run = s_ * c_;
-    else if (s_ > 1) t.taps.push_back({s_, dw_ * pixel_});
+    window_.set_taps(t);
+    for (const std::vector<Value>& pixel : at)
+      for (int64_t c = 0; c < columns; c += kPanelColumns) {
+        std::vector<Value> indices = pixel;
+        indices.push_back(channel + number(c));
+        for (Stmt& s : prefetch_residuals(fused_, indices)) body.push_back(std::move(s));
+      }
     t.store = [&](int64_t i, const Value& c, const Value& value) {
       std::vector<Value> indices = at[static_cast<size_t>(i)];
       indices.push_back(channel + c);
@@ -150,9 +153,10 @@ class Conv {
               in, "count",
               total % block_ ? least(number(block_), number(total) - first) : number(block_));
           const Value source = declare(in, "source", x + image * number(height_ * width_ * c_));
-          const Value pixels = !copied_ ? declare(in, "pixels", source + first * number(c_))
-                               : point_ ? gather(in, source, first, count)
-                                        : strip(in, source, first, count);
+          const Value pixels =
+              !copied_ ? declare(in, "pixels", source + first * number(c_))
+              : point_ ? window_.gather(in, source, first, count, number(block_), shape_.lanes)
+                       : window_.strip(in, source, first, count, number(block_), shape_.lanes);
           const Value begin = group * number(group_),
                       end = declare(in, "end", least(begin + number(group_), number(blocks_)));
           const auto columns = [&](const std::function<Stmt(const Value& column_block)>& one) {
@@ -172,67 +176,6 @@ class Conv {
           return make_seq(std::move(in));
         }));
     return make_seq(std::move(body));
-  }
-
-  // --- copies
-
-  /// 1 x 1: the block's pixels one behind the other.
-  Value gather(std::vector<Stmt>& in, const Value& source, const Value& first,
-               const Value& count) const {
-    const Value copy = declare(in, "pixels", scratch_floats(0, number(block_ * pixel_)));
-    in.push_back(loop("i", count.expr(), LoopKind::serial, [&](const Value& i) {
-      std::vector<Stmt> one;
-      const Value flat = declare(one, "pixel", first + i);
-      const Value at =
-          declare(one, "at",
-                  (flat / number(ow_) * number(sh_ * width_) + flat % number(ow_) * number(sw_)) *
-                      number(c_));
-      const Value to = declare(one, "to", copy + i * number(pixel_)),
-                  from = declare(one, "from", source + at);
-      one.push_back(copy_values(to, from, c_, shape_.lanes));
-      return make_seq(std::move(one));
-    }));
-    return copy;
-  }
-
-  /// The input rows that `count` output rows need, zeros where the kernel leaves the image.
-  Value strip(std::vector<Stmt>& in, const Value& source, const Value& first,
-              const Value& count) const {
-    const int64_t reach = (r_ - 1) * dh_ + 1, pixels = row_ / pixel_,
-                  inside = std::max<int64_t>(0, std::min(width_, pixels - left_)),
-                  right = pixels - left_ - inside;
-    const Value copy =
-        declare(in, "pixels", scratch_floats(0, number(((block_ - 1) * sh_ + reach) * row_)));
-    in.push_back(
-        loop("i", ((count - number(1)) * number(sh_) + number(reach)).expr(), LoopKind::serial,
-             [&](const Value& i) {
-               std::vector<Stmt> one;
-               const Value h = declare(one, "h", first * number(sh_) - number(top_) + i),
-                           to = declare(one, "to", copy + i * number(row_));
-               const Value valid = number(0) <= h && h < number(height_);
-               std::vector<Stmt> row;
-               if (left_)
-                 row.push_back(zero_values(to, std::min(left_, pixels) * pixel_, shape_.lanes));
-               const Value begin = declare(row, "begin", to + number(left_ * pixel_)),
-                           from = declare(row, "from", source + h * number(width_ * c_));
-               if (pixel_ == c_) row.push_back(copy_values(begin, from, inside * c_, shape_.lanes));
-               else
-                 row.push_back(loop("w", index(inside), LoopKind::serial, [&](const Value& w) {
-                   std::vector<Stmt> p;
-                   const Value tp = declare(p, "tp", begin + w * number(pixel_)),
-                               fp = declare(p, "fp", from + w * number(c_));
-                   p.push_back(copy_values(tp, fp, c_, shape_.lanes));
-                   return make_seq(std::move(p));
-                 }));
-               if (right > 0) {
-                 const Value behind = declare(row, "behind", begin + number(inside * pixel_));
-                 row.push_back(zero_values(behind, right * pixel_, shape_.lanes));
-               }
-               one.push_back(make_stmt<If>({}, valid.expr(), make_seq(std::move(row)),
-                                           zero_values(to, row_, shape_.lanes)));
-               return make_seq(std::move(one));
-             }));
-    return copy;
   }
 
   // --- tiles
@@ -298,7 +241,7 @@ class Conv {
         point_ ? i * number(pixel_) : i * number(sh_ * row_) + j * number(sw_ * pixel_);
     std::vector<Value> args = parameter_values(fused_);
     const std::vector<Value> more{pixels + offset,
-                                  b + c * number(shape_.columns() * r_ * s_ * c_),
+                                  b + c * number(shape_.columns() * window_.r * window_.s * c_),
                                   image,
                                   first + i,
                                   j,
@@ -312,8 +255,9 @@ class Conv {
   }
 
   const FusedTask& fused_;
+  ConvWindow window_;
   TileShape shape_;
-  int64_t height_, width_, c_, oh_, ow_, n_, r_, s_, sh_, sw_, dh_, dw_, top_, left_;
+  int64_t height_, width_, c_, oh_, ow_, n_, sh_, sw_;
   bool point_, copied_, tiles_outside_;
   int64_t pixel_ = 0, row_ = 0;     ///< elements from a pixel to the next, from a row to the next
   int64_t blocks_ = 0, group_ = 0;  ///< column blocks, and of one task

@@ -149,7 +149,7 @@ class TileWriter {
     int64_t inner = t_.run;
     for (size_t e = d + 1; e < t_.taps.size(); e++) inner *= t_.taps[e].first;
     return loop("tap", index(t_.taps[d].first), LoopKind::serial, [&](const Value& v) {
-      return tap(d + 1, a + v * number(t_.taps[d].second), b + v * number(inner));
+      return tap(d + 1, a + v * t_.taps[d].second, b + v * number(inner));
     });
   }
 

@@ -30,7 +30,7 @@ struct TileKernel {
   int64_t panel_stride = 0;         ///< elements of `b` from a panel to the next
   int64_t b_step = kPanelColumns;   ///< elements of `b` from one k to the next
   /// Loops around the contiguous run of K: extent, and elements of `a` from one step to the next.
-  std::vector<std::pair<int64_t, int64_t>> taps;
+  std::vector<std::pair<int64_t, ir::Value>> taps;
   int64_t run = 0;  ///< length of a run, or the most of it where `total` is given
   ir::Value
       total;  ///< all of K at run time, in runs of `run` that are `run_step` elements of `a` apart; no taps

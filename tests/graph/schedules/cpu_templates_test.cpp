@@ -1,45 +1,9 @@
 // cpu_templates_test.cpp - each CPU template against the reference evaluator: odd sizes, symbols, sizes of zero and one, at the
 // levels v3 and v4 where this machine has them; what is folded into the stores; NaN and infinities.
-#include <hidet/graph/build.h>
-#include <hidet/runtime/compiled_model.h>
-#include <hidet/runtime/cpu_level.h>
-
-#include "graph/core/samples.h"
+#include "graph/schedules/check_levels.h"
 
 namespace hidet::test {
 namespace {
-
-Tensor weight(const Shape& shape, uint64_t seed) { return randn(shape, f32, {}, seed); }
-
-/// The levels that this machine runs.
-std::vector<std::string> levels() {
-  std::vector<std::string> out{"x86-64-v3"};
-  if (CpuTarget::parse("x86-64-v4").runs_on(host_cpu_target())) out.push_back("x86-64-v4");
-  return out;
-}
-
-/// `y` of `x` compiled at every level, on inputs of the given shapes.
-void check(const Tensor& x, const Tensor& y, const std::vector<Shape>& shapes, int kernels = -1) {
-  const FlowGraph graph = trace_from(y, {x}), optimized = optimize(graph);
-  for (const std::string& level : levels()) {
-    BuildModelOptions options;
-    options.targets = {level};
-    graph::BuildReport report;
-    const CompiledModel model =
-        CompiledModel::from_data(graph::build_model_data(optimized, options, &report));
-    if (kernels >= 0) {
-      EXPECT_EQ(report.kernels, kernels) << level;
-    }
-    for (const Shape& shape : shapes) {
-      const Tensor input = randn(shape, f32, {}, 3);
-      const Tensor want = graph(input), got = model.run({input})[0];
-      ASSERT_EQ(got.shape(), want.shape());
-      const std::vector<double> a = got.to_doubles(), b = want.to_doubles();
-      for (size_t i = 0; i < a.size(); i++)
-        ASSERT_NEAR(a[i], b[i], 2e-4 * (1 + std::fabs(b[i]))) << level << " element " << i;
-    }
-  }
-}
 
 TEST(PackedMatmul, OddSizes) {
   const Tensor x = symbol({5, 37});
@@ -90,28 +54,6 @@ TEST(BatchMatmul, ScaledAndTransposed) {
   const Tensor x = symbol({2, 4, "s", 8});
   const Tensor y = ops::matmul(ops::softmax(x), ops::transpose(x, {0, 1, 3, 2})) * 0.125;
   check(x, ops::transpose(y, {0, 2, 1, 3}), {{2, 4, 5, 8}, {2, 4, 40, 8}});
-}
-
-TEST(Convolution, OddSizesAndFoldedSteps) {
-  const Tensor x = symbol({"n", 5, 11, 9});
-  const Tensor bias = weight({1, 21, 1, 1}, 2);
-  check(x, ops::relu(ops::conv2d(x, weight({21, 5, 3, 3}, 1), {1, 1}, {1, 1, 1, 1}) + bias),
-        {{1, 5, 11, 9}, {3, 5, 11, 9}});
-}
-TEST(Convolution, StridesAndDilation) {
-  const Tensor x = symbol({1, 3, 13, 15});
-  check(x, ops::conv2d(x, weight({35, 3, 3, 2}, 1), {2, 3}, {0, 1, 2, 0}, {2, 1}),
-        {{1, 3, 13, 15}});
-}
-TEST(Convolution, SiluReadsItsValueTwice) {
-  const Tensor x = symbol({1, 4, 6, 6});
-  const Tensor y = ops::conv2d(x, weight({16, 4, 1, 1}, 1));
-  check(x, y * ops::sigmoid(y), {{1, 4, 6, 6}});
-}
-TEST(Depthwise, BordersAndChannelsBesideAVector) {
-  const Tensor x = symbol({"n", 19, 8, 10});
-  const Tensor y = ops::conv2d(x, weight({19, 1, 3, 3}, 1), {2, 2}, {1, 1, 1, 1}, {1, 1}, 19);
-  check(x, ops::clip(y, 0, 6), {{1, 19, 8, 10}, {2, 19, 8, 10}});
 }
 
 TEST(Rows, SoftmaxOfInfinitiesAndNaN) {

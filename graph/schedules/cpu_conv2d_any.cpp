@@ -1,0 +1,263 @@
+// cpu_conv2d_any.cpp - convolution in NHWC with a packed weight where sizes of the image are known at run time only: the tasks of
+// cpu_conv2d.cpp with blocks and tiles counted at run time. A tile is up to 14 pixels of one output row (1 x 1: flat
+// pixels), an instance a height, chosen by a switch; its sums go to scratch and from there through the epilogue, which so is
+// written once.
+#include "schedules/conv_window.h"
+
+#include <algorithm>
+
+namespace hidet::graph {
+using namespace ir;
+
+namespace {
+
+Value most(const Value& a, int64_t b) {
+  return Value(make_binary(BinaryOp::max, a.expr(), index(b)));
+}
+Value parts_of(const Value& n, const Value& size) { return (n + size - number(1)) / size; }
+
+class AnyConv {
+ public:
+  AnyConv(const FusedTask& fused, const CpuTargetInfo& target)
+      : fused_(fused), w_(fused), shape_(tile_shape(target)) {
+    point_ = w_.is_point() && w_.top == 0 && w_.left == 0 && w_.bottom == 0 && w_.right == 0;
+    copied_ = !point_ || w_.sh > 1 || w_.sw > 1;
+    if (!copied_) shape_ = shape_in_place(target, w_.c);
+    blocks_ = (w_.n + shape_.columns() - 1) / shape_.columns();
+    tiles_outside_ = w_.weight_bytes(shape_.columns()) <= kSmallWeight;
+  }
+
+  Module run() {
+    Module m;
+    m.name = fused_.name;
+    std::vector<Stmt> body;
+    for (auto [value, name] :
+         {std::pair{&w_.height, "height"}, {&w_.width, "width"}, {&w_.oh, "oh"}, {&w_.ow, "ow"}})
+      if (!is_const_int(value->expr())) *value = declare(body, name, *value);
+    if (copied_) w_.set_copied();
+    step_ = point_ ? w_.pixel : w_.sw * w_.pixel;
+    body.push_back(tasks());
+    Function launch = fused_.launch(make_seq(std::move(body)));
+    for (int64_t width : {shape_.columns(), w_.n % shape_.columns()}) {
+      if (width == 0 || width > w_.n) continue;
+      for (int64_t r = shape_.rows; r >= 1; r--) m.functions.push_back(tile(r, width));
+      m.functions.push_back(finish(width));
+    }
+    m.functions.push_back(std::move(launch));
+    return m;
+  }
+
+ private:
+  static std::string tile_name(int64_t rows, int64_t columns) {
+    return "tile_" + std::to_string(rows) + "x" + std::to_string(columns);
+  }
+  static std::string finish_name(int64_t columns) { return "finish_" + std::to_string(columns); }
+
+  /// tile_RxC(pixels, panels, elements of a row of pixels, results)
+  Function tile(int64_t rows, int64_t columns) const {
+    Function f;
+    f.name = tile_name(rows, columns);
+    f.kind = FuncKind::cpu_internal;
+    const Type pointer = Type::pointer(Type(f32));
+    f.params = {make_var("a", pointer), make_var("b", pointer), make_var("line", Type(i64)),
+                make_var("to", pointer)};
+    ConvWindow window = w_;
+    window.row = Value(Expr(f.params[2]));
+    TileKernel t;
+    t.shape = shape_;
+    t.columns = columns;
+    t.a = Value(Expr(f.params[0]));
+    t.b = Value(Expr(f.params[1]));
+    for (int64_t i = 0; i < rows; i++) t.row_offset.push_back(i * step_);
+    window.set_taps(t);
+    t.store = [&](int64_t i, const Value& c, const Value& value) -> Stmt {
+      return make_stmt<Store>({}, f.params[3], (c + number(i * shape_.columns())).expr(),
+                              value.expr());
+    };
+    f.body = tile_kernel(t);
+    return f;
+  }
+
+  /// finish_C(parameters..., results, number of pixels, width, image, row and column of the first pixel, column block)
+  Function finish(int64_t columns) const {
+    Function f;
+    f.name = finish_name(columns);
+    f.kind = FuncKind::cpu_internal;
+    f.params = fused_.parameters();
+    const VarRef from = make_var("from", Type::pointer(Type(f32))),
+                 pixels = make_var("pixels", Type(i64)), width = make_var("width", Type(i64)),
+                 image = make_var("image", Type(i64)), first = make_var("first", Type(i64)),
+                 begin = make_var("begin", Type(i64)), block = make_var("block", Type(u32));
+    for (const VarRef& p : {from, pixels, width, image, first, begin, block}) f.params.push_back(p);
+    const VarRef row = make_var("row", Type(i64), true),
+                 column = make_var("column", Type(i64), true);
+    std::vector<Stmt> all{make_stmt<DeclVar>({}, row, first),
+                          make_stmt<DeclVar>({}, column, begin)};
+    all.push_back(loop("i", pixels, LoopKind::serial, [&](const Value& i) {
+      std::vector<Stmt> body;
+      const Value results =
+          declare(body, "results", Value(Expr(from)) + i * number(shape_.columns()));
+      const Value at = Value(make_cast(block, Type(i64))) * number(shape_.columns());
+      for (Stmt& s :
+           store_raw_row(results, columns, shape_.lanes, [&](const Value& c, const Value& value) {
+             return fused_.store(
+                 {Value(Expr(image)), Value(Expr(row)), Value(Expr(column)), at + c}, value);
+           }))
+        body.push_back(std::move(s));
+      body.push_back(make_stmt<Assign>({}, column, (Value(Expr(column)) + number(1)).expr()));
+      // Flat pixels go on in the next row.
+      body.push_back(make_stmt<If>(
+          {}, (Value(Expr(column)) == Value(Expr(width))).expr(),
+          make_seq({make_stmt<Assign>({}, column, index(0)),
+                    make_stmt<Assign>({}, row, (Value(Expr(row)) + number(1)).expr())}),
+          Stmt()));
+      return make_seq(std::move(body));
+    }));
+    f.body = make_seq(std::move(all));
+    return f;
+  }
+
+  Stmt tasks() const {
+    std::vector<Stmt> body;
+    // Flat pixels for 1 x 1, else output rows; an image without columns has no rows.
+    const Value total = declare(
+        body, "total", point_ ? w_.oh * w_.ow : select(w_.ow > number(0), w_.oh, number(0)));
+    const int64_t pixels = tiles_outside_ || blocks_ < kTasks / 2 ? kPixels : kPixelsLarge;
+    const Value size =
+        declare(body, "size",
+                point_ ? most(parts_of(total, most(parts_of(total, number(pixels)), 1)), 1)
+                       : least(most(total, 1), most(number(pixels) / most(w_.ow, 1), 1)));
+    const Value image_blocks = declare(body, "image_blocks", parts_of(total, size));
+    const Value wanted = declare(
+        body, "wanted", parts_of(number(copied_ ? kTasks / 2 : kTasks), most(image_blocks, 1)));
+    const Value group = declare(body, "group_size", most(number(blocks_) / wanted, 1));
+    const Value groups = declare(body, "groups", parts_of(number(blocks_), group));
+    const Value images(make_cast(shape_of(fused_.anchor.inputs[0])[0], Type(i64)));
+    const Value x = declare(body, "x", pointer_to(fused_.anchor.inputs[0])),
+                b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
+    body.push_back(loop(
+        "task", (images * image_blocks * groups).expr(), LoopKind::parallel,
+        [&](const Value& task) {
+          std::vector<Stmt> in;
+          const Value rest = declare(in, "rest", task / groups),
+                      image = declare(in, "image", rest / image_blocks),
+                      first = declare(in, "first", rest % image_blocks * size),
+                      count = declare(in, "count", least(size, total - first)),
+                      begin = declare(in, "begin", task % groups * group),
+                      end = declare(in, "end", least(begin + group, number(blocks_)));
+          const Value source =
+              declare(in, "source", x + image * (w_.height * w_.width * number(w_.c)));
+          const Value a = !copied_ ? declare(in, "pixels", source + first * number(w_.c))
+                          : point_ ? w_.gather(in, source, first, count, size, shape_.lanes)
+                                   : w_.strip(in, source, first, count, size, shape_.lanes);
+          const Value results =
+              declare(in, "results", scratch_floats(1, number(shape_.rows * shape_.columns())));
+          const Task t{a, b, results, image, first};
+          const auto columns = [&](const std::function<Stmt(const Value&)>& one) {
+            return loop_from("columns", begin.expr(), end.expr(), 1, one);
+          };
+          if (tiles_outside_)
+            in.push_back(tiles(count, [&](const Value& r, const Value& i, const Value& j) {
+              return columns([&](const Value& c) { return run_tile(t, r, i, j, c); });
+            }));
+          else
+            in.push_back(columns([&](const Value& c) {
+              return tiles(count, [&](const Value& r, const Value& i, const Value& j) {
+                return run_tile(t, r, i, j, c);
+              });
+            }));
+          return make_seq(std::move(in));
+        }));
+    return make_seq(std::move(body));
+  }
+
+  struct Task {
+    Value a, b, results, image, first;
+  };
+  /// one(pixels, row in the block or flat pixel, column)
+  using TileBody = std::function<Stmt(const Value&, const Value&, const Value&)>;
+
+  Stmt tiles(const Value& count, const TileBody& one) const {
+    if (point_)
+      return even_parts(count,
+                        [&](const Value& r, const Value& at) { return one(r, at, number(0)); });
+    return loop("row", count.expr(), LoopKind::serial, [&](const Value& row) {
+      return even_parts(w_.ow, [&](const Value& r, const Value& at) { return one(r, row, at); });
+    });
+  }
+
+  /// one(size, start) for ceil(count / rows of a tile) parts that differ by at most one.
+  Stmt even_parts(const Value& count,
+                  const std::function<Stmt(const Value&, const Value&)>& one) const {
+    std::vector<Stmt> body;
+    const Value parts = declare(body, "parts", parts_of(count, number(shape_.rows))),
+                height = declare(body, "height", count / parts),
+                more = declare(body, "more", count % parts);
+    body.push_back(loop("part", parts.expr(), LoopKind::serial, [&](const Value& i) {
+      std::vector<Stmt> in;
+      const Value at = declare(in, "at", i * height + least(i, more));
+      const Value r = declare(in, "r", height + select(i < more, number(1), number(0)));
+      in.push_back(one(r, at));
+      return make_seq(std::move(in));
+    }));
+    return make_seq(std::move(body));
+  }
+
+  Stmt run_tile(const Task& t, const Value& r, const Value& i, const Value& j,
+                const Value& c) const {
+    const Value offset =
+        point_ ? i * number(w_.pixel) : i * (number(w_.sh) * w_.row) + j * number(step_);
+    std::vector<Stmt> body;
+    const Value a = declare(body, "a", t.a + offset),
+                b = declare(body, "panels",
+                            t.b + c * number(shape_.columns() * w_.r * w_.s * w_.c));
+    const Value flat = t.first + i;
+    std::vector<Value> last = parameter_values(fused_);
+    for (const Value& v : {t.results, r, w_.ow, t.image, point_ ? flat / w_.ow : flat,
+                           point_ ? flat % w_.ow : j, Value(make_cast(c.expr(), Type(u32)))})
+      last.push_back(v);
+    const auto run = [&](int64_t columns) {
+      Stmt choice;
+      for (int64_t rows = 1; rows <= shape_.rows; rows++) {
+        const Stmt one = call(tile_name(rows, columns), {a, b, w_.row, t.results});
+        choice = choice ? Stmt(make_stmt<If>({}, (r == number(rows)).expr(), one, choice)) : one;
+      }
+      return make_seq({choice, call(finish_name(columns), last)});
+    };
+    const int64_t full = w_.n / shape_.columns(), rest = w_.n % shape_.columns();
+    if (!rest) body.push_back(run(shape_.columns()));
+    else if (!full) body.push_back(run(rest));
+    else
+      body.push_back(
+          make_stmt<If>({}, (c < number(full)).expr(), run(shape_.columns()), run(rest)));
+    return make_seq(std::move(body));
+  }
+
+  const FusedTask& fused_;
+  ConvWindow w_;
+  TileShape shape_;
+  bool point_ = false, copied_ = false, tiles_outside_ = false;
+  int64_t blocks_ = 0;  ///< column blocks
+  int64_t step_ = 0;    ///< elements from an output pixel to the next
+};
+
+bool accepts(const Task& t) {
+  if (t.name != "conv2d_nhwc") return false;
+  const VarRef &x = t.inputs[0], &y = t.outputs[0];
+  if (dtype_of(x) != f32 || (constant_shape(x, 1) && constant_shape(y, 1))) return false;
+  if (!constant_shape(x, 3) || extent_of(x, 3) < 1 || t.attrs.at("n") < 1) return false;
+  return t.attrs.at("kernel_h") * t.attrs.at("kernel_w") > 0;
+}
+
+}  // namespace
+
+CpuSchedule cpu_conv2d_any_schedule() {
+  return {"packed convolution, sizes at run time",
+          accepts,
+          false,
+          true,
+          false,
+          [](const FusedTask& f, const CpuTargetInfo& t) { return AnyConv(f, t).run(); }};
+}
+
+}  // namespace hidet::graph

@@ -1,0 +1,99 @@
+// cpu_conv_test.cpp - the CPU's convolution and pool templates against the reference evaluator: odd sizes, sizes at run time, of
+// zero and of one, strides, dilations, uneven pads, what is folded into the stores, NaN and infinities.
+#include "graph/schedules/check_levels.h"
+
+namespace hidet::test {
+namespace {
+
+/// randn with a NaN and both infinities.
+Tensor with_specials(const Shape& shape) {
+  std::vector<float> v;
+  for (double d : randn(shape, f32, {}, 5).to_doubles()) v.push_back(static_cast<float>(d));
+  v[v.size() / 7] = NAN;
+  v[v.size() / 3] = HUGE_VALF;
+  v[v.size() - 1] = -HUGE_VALF;
+  return from_vector(v, shape);
+}
+
+TEST(Convolution, OddSizesAndFoldedSteps) {
+  const Tensor x = symbol({"n", 5, 11, 9});
+  const Tensor bias = weight({1, 21, 1, 1}, 2);
+  check(x, ops::relu(ops::conv2d(x, weight({21, 5, 3, 3}, 1), {1, 1}, {1, 1, 1, 1}) + bias),
+        {{1, 5, 11, 9}, {3, 5, 11, 9}, {0, 5, 11, 9}});
+}
+TEST(Convolution, StridesAndDilation) {
+  const Tensor x = symbol({1, 3, 13, 15});
+  check(x, ops::conv2d(x, weight({35, 3, 3, 2}, 1), {2, 3}, {0, 1, 2, 0}, {2, 1}),
+        {{1, 3, 13, 15}});
+}
+TEST(Convolution, SiluReadsItsValueTwice) {
+  const Tensor x = symbol({1, 4, 6, 6});
+  const Tensor y = ops::conv2d(x, weight({16, 4, 1, 1}, 1));
+  check(x, y * ops::sigmoid(y), {{1, 4, 6, 6}});
+}
+TEST(Convolution, PixelsAPageApartAreReadInPlace) {
+  const Tensor x = symbol({"n", 1024, 5, 3});
+  check(x, ops::conv2d(x, weight({70, 1024, 1, 1}, 1)), {{1, 1024, 5, 3}, {2, 1024, 5, 3}});
+}
+TEST(Convolution, ResidualOfTheSameImage) {
+  const Tensor x = symbol({2, 16, 7, 5});
+  const Tensor y = ops::conv2d(ops::relu(ops::conv2d(x, weight({16, 16, 1, 1}, 1))),
+                               weight({16, 16, 3, 3}, 2), {1, 1}, {1, 1, 1, 1});
+  check(x, ops::relu(y + x), {{2, 16, 7, 5}});
+}
+TEST(Convolution, SpecialValues) {
+  const Tensor x = symbol({1, 3, 7, 9}), any = symbol({1, 3, "h", "w"});
+  const Tensor w = weight({18, 3, 3, 3}, 1);
+  for (const Tensor& in : {x, any})
+    check_on(in, ops::conv2d(in, w, {1, 1}, {1, 1, 1, 1}), {with_specials({1, 3, 7, 9})});
+}
+
+TEST(ConvolutionAtRunTime, ThreeByThree) {
+  const Tensor x = symbol({"n", 5, "h", "w"});
+  const Tensor y = ops::conv2d(x, weight({37, 5, 3, 3}, 1), {1, 1}, {1, 1, 1, 1});
+  check(x, ops::relu(y + weight({1, 37, 1, 1}, 2)),
+        {{1, 5, 11, 9}, {2, 5, 1, 1}, {1, 5, 3, 31}, {1, 5, 33, 1}, {0, 5, 4, 4}});
+}
+TEST(ConvolutionAtRunTime, OneSizeKnown) {
+  const Tensor x = symbol({1, 8, 6, "w"});
+  check(x, ops::conv2d(x, weight({16, 8, 3, 3}, 1), {1, 1}, {1, 1, 1, 1}),
+        {{1, 8, 6, 17}, {1, 8, 6, 1}});
+}
+TEST(ConvolutionAtRunTime, StridesDilationUnevenPads) {
+  const Tensor x = symbol({1, 40, "h", "w"});
+  check(x, ops::conv2d(x, weight({35, 40, 3, 2}, 1), {2, 3}, {0, 1, 2, 0}, {2, 1}),
+        {{1, 40, 13, 15}, {1, 40, 5, 2}, {1, 40, 18, 64}});
+}
+TEST(ConvolutionAtRunTime, PadsWiderThanTheImage) {
+  const Tensor x = symbol({1, 2, "h", "w"});
+  check(x, ops::conv2d(x, weight({3, 2, 2, 2}, 1), {1, 1}, {3, 4, 3, 5}),
+        {{1, 2, 1, 1}, {1, 2, 2, 3}});
+}
+TEST(ConvolutionAtRunTime, PointsInPlace) {
+  const Tensor x = symbol({"n", 24, "h", "w"});
+  const Tensor y = ops::conv2d(x, weight({33, 24, 1, 1}, 1));
+  check(x, y * ops::sigmoid(y), {{1, 24, 5, 3}, {2, 24, 16, 17}, {1, 24, 1, 1}, {0, 24, 2, 2}});
+}
+TEST(ConvolutionAtRunTime, PointsAPageApart) {
+  const Tensor x = symbol({1, 1024, "h", "w"});
+  check(x, ops::conv2d(x, weight({130, 1024, 1, 1}, 1)), {{1, 1024, 3, 5}, {1, 1024, 1, 1}});
+}
+TEST(ConvolutionAtRunTime, PointsWithStrideOrPad) {
+  const Tensor x = symbol({1, 130, "h", "w"});
+  check(x, ops::conv2d(x, weight({20, 130, 1, 1}, 1), {2, 2}), {{1, 130, 9, 6}, {1, 130, 1, 1}});
+  check(x, ops::conv2d(x, weight({20, 130, 1, 1}, 1), {1, 2}, {0, 0, 1, 1}), {{1, 130, 4, 5}});
+}
+TEST(ConvolutionAtRunTime, LargeWeight) {
+  const Tensor x = symbol({1, 128, "h", "w"});
+  check(x, ops::conv2d(x, weight({128, 128, 3, 3}, 1), {1, 1}, {1, 1, 1, 1}),
+        {{1, 128, 9, 30}, {1, 128, 2, 2}});
+}
+
+TEST(Depthwise, BordersAndChannelsBesideAVector) {
+  const Tensor x = symbol({"n", 19, 8, 10});
+  const Tensor y = ops::conv2d(x, weight({19, 1, 3, 3}, 1), {2, 2}, {1, 1, 1, 1}, {1, 1}, 19);
+  check(x, ops::clip(y, 0, 6), {{1, 19, 8, 10}, {2, 19, 8, 10}});
+}
+
+}  // namespace
+}  // namespace hidet::test
