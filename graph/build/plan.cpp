@@ -56,21 +56,29 @@ Module with_workspace(Module m, const FusedTask& f, DimExpr* bytes) {
   return m;
 }
 
-Module schedule(const Group& g, const CpuTargetInfo& target, bool cuda) {
+/// A module and which schedule made it.
+struct Scheduled {
+  Module module;
+  std::string by;
+};
+
+Scheduled schedule(const Group& g, const CpuTargetInfo& target, bool cuda) {
   if (const auto& script = g.fused.anchor.opaque) {
     const auto on_device = [](const Function& f) { return is_cuda(f.kind); };
     HIDET_REQUIRE(
         !cuda || std::any_of(script->functions.begin(), script->functions.end(), on_device),
         ErrorCode::unsupported, "", "the operator '", g.fused.name,
         "' has a script for the CPU only");
-    return *script;
+    return {*script, "script of the operator"};
   }
   if (cuda) {
     const CudaSchedule* s = find_cuda_schedule(g.fused.anchor);
-    return s ? s->make(g.fused) : auto_schedule_cuda(g.fused);
+    if (s) return {s->make(g.fused), "template " + s->name};
+    return {auto_schedule_cuda(g.fused), "auto-scheduler"};
   }
   const CpuSchedule* s = find_cpu_schedule(g.fused.anchor);
-  return s ? s->make(g.fused, target) : auto_schedule_cpu(g.fused, target);
+  if (s) return {s->make(g.fused, target), "template " + s->name};
+  return {auto_schedule_cpu(g.fused, target), "auto-scheduler"};
 }
 
 std::vector<TensorSignature> signatures(const std::vector<Tensor>& tensors, const char* prefix) {
@@ -122,7 +130,8 @@ int KernelStore::add(const Group& g) {
 
 PlanKernel KernelStore::make(const Group& g, const std::string& name) const {
   PlanKernel k;
-  k.recorded = with_workspace(schedule(g, target_, cuda_), g.fused, &k.workspace);
+  Scheduled scheduled = schedule(g, target_, cuda_);
+  k.recorded = with_workspace(std::move(scheduled.module), g.fused, &k.workspace);
   if (!cuda_) k.recorded = with_planted_fault(with_index_checks(std::move(k.recorded), g), g);
   verify(k.recorded);
   const size_t base = g.inputs.size() + g.outputs.size() + (g.fused.temporaries.empty() ? 0 : 1);
@@ -150,7 +159,7 @@ PlanKernel KernelStore::make(const Group& g, const std::string& name) const {
   k.data.outputs = signatures(g.outputs, "y");
   k.data.workspace = k.workspace;
   k.data.share_map = g.fused.anchor.share_map;
-  k.data.candidates = {{"default", "", k.function}};
+  k.data.candidates = {{"default", scheduled.by, k.function}};
   k.data.flops = flops_of(g.fused);
   return k;
 }

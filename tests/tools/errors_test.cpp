@@ -153,7 +153,7 @@ TEST_F(Errors, InspectTellsWhatIsNotSupported) {
 // Help, man page and completion name every subcommand and option.
 TEST_F(Errors, HelpInEveryForm) {
   for (const std::string sub :
-       {"compile", "run", "bench", "verify", "inspect", "cache", "devices", "opt"}) {
+       {"compile", "run", "bench", "verify", "inspect", "explain", "cache", "devices", "opt"}) {
     EXPECT_THAT(hidet({"help", sub}).out, HasSubstr("Usage: hidet " + sub));
     EXPECT_THAT(hidet({"help", "--man"}).out, HasSubstr(".SS " + sub));
     for (const char* shell : {"bash", "zsh", "fish"})

@@ -84,5 +84,6 @@ Command add_inspect(CLI::App& root);
 Command add_cache(CLI::App& root);
 Command add_devices(CLI::App& root);
 Command add_opt(CLI::App& root);
+Command add_explain(CLI::App& root);
 
 }  // namespace hidet::tools
