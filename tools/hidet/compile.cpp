@@ -14,7 +14,7 @@ namespace hidet::tools {
 namespace {
 
 struct CompileOptions {
-  std::string model, output, shapes, name, cuda_compiler;
+  std::string model, output, shapes, name, cuda_compiler, dtype;
   std::vector<std::string> targets;
   int space = 0, level = 3, jobs = 0;
   bool no_weights = false, save_source = false, fast_math = false;
@@ -90,7 +90,8 @@ int run_compile(const CompileOptions& o) {
   onnx.shapes = parse_shapes(o.shapes);
   BuildModelOptions b;
   b.targets = build_targets(o.targets);
-  const FlowGraph imported = from_onnx(o.model, onnx);
+  FlowGraph imported = from_onnx(o.model, onnx);
+  if (!o.dtype.empty()) imported = graph::convert_floats(imported, DType::parse(o.dtype));
   const double after_import = now_seconds();
   progress("optimize", 0, 1);
   const std::vector<FlowGraph> graphs = optimized(imported, b.targets, {.level = o.level});
@@ -156,6 +157,8 @@ Command add_compile(CLI::App& root) {
                   "file); "
                   "default x86-64-v3 and v4");
   app->add_option("--shapes", o->shapes, "sizes or symbols of inputs: x:1x3x224x224,ids:batchxseq");
+  app->add_option("--dtype", o->dtype, "f16 or bf16: the dtype of f32 arithmetic and weights")
+      ->check(CLI::IsMember({"f16", "bf16"}));
   app->add_option("--space", o->space, "0 one default a kernel, 1 a few candidates, 2 all")
       ->check(CLI::Range(0, 2));
   app->add_option("--opt-level", o->level, "0 nothing .. 3 everything")->check(CLI::Range(0, 3));
