@@ -8,7 +8,7 @@ network once, for onnxruntime. Leaves: BUILD/peers (a Python of its own, compile
     peers.py [--build BUILD] [--models DIR] [--rounds N] [--threads 1,2] [--json FILE] [CASE ...]
 
 A CASE is MODEL or MODEL@NAME:SIZExSIZE[,NAME:...]; without one: resnet50 and mobilenet_v2 at batch 1 and 3,
-bert_base at sequences of 7 and 128. Exit status: 0, or 1 where an output differs by more than 2e-4 of its scale.
+bert_base at sequences of 7 and 128, and each other f32 model of tests/models at one size. Exit status: 0, or 1 where an output differs by more than 2e-4 of its scale.
 """
 import argparse
 import json
@@ -21,7 +21,9 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CASES = [f"{m}@x:{n}x3x224x224" for m in ("resnet50", "mobilenet_v2") for n in (1, 3)] + [
-    f"bert_base@input_ids:1x{n},attention_mask:1x{n}" for n in (7, 128)]
+    f"bert_base@input_ids:1x{n},attention_mask:1x{n}" for n in (7, 128)] + [
+    "gpt2", "vit_b_16", "llama_decode", "llama_prefill@input_ids:1x128", "lstm_tagger@x:1x50x64",
+    "unet_small@x:1x4x64x64"]
 TOLERANCE = 2e-4
 
 
