@@ -5,18 +5,6 @@
 #include "passes/rebuild.h"
 
 namespace hidet::graph {
-namespace {
-
-int uses_of(const FlowGraph& g, const Tensor& t) {
-  int n = 0;
-  for (const FlowGraph::Node& node : g.nodes())
-    for (const Tensor& in : node.op->inputs) n += in.same_as(t);
-  for (const Tensor& out : g.output_tensors()) n += out.same_as(t);
-  return n;
-}
-
-}  // namespace
-
 FlowGraph fold_batch_norm(const FlowGraph& g) {
   return rebuild(
       g, [&](const FlowGraph::Node& n, const std::vector<Tensor>& in) -> std::vector<Tensor> {

@@ -28,7 +28,29 @@ bool is_reshape(const std::string& name) {
   return name == "reshape" || name == "squeeze" || name == "unsqueeze" || name == "flatten";
 }
 
-std::vector<Tensor> clean_reshape(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
+/// A product whose rows a reshape flattened, and a bias added to it, with the rows as `shape` has them. `old` is the same value in
+/// the graph before the pass. Undefined where the value is nothing like that or has other readers.
+Tensor with_rows_of(const FlowGraph& g, const Tensor& old, const Tensor& t,
+                    const std::vector<DimExpr>& shape) {
+  const auto was = producer_of(old), op = producer_of(t);
+  if (!op || !was || op->def != was->def || uses_of(g, old) != 1) return {};
+  if (op->def->name == "add")
+    for (size_t k = 0; k < 2; k++) {
+      if (op->inputs[1 - k].rank() != 1) continue;
+      const Tensor y = with_rows_of(g, was->inputs[k], op->inputs[k], shape);
+      return y.defined() ? ops::add(y, op->inputs[1 - k]) : y;
+    }
+  if (op->def->name != "matmul" || op->inputs[1].rank() != 2) return {};
+  const auto rows = producer_of(op->inputs[0]);
+  if (!rows || !is_reshape(rows->def->name)) return {};
+  std::vector<DimExpr> want = shape;
+  want.back() = op->inputs[0].shape_expr().back();
+  if (!(shape.back() == t.shape_expr().back()) || rows->inputs[0].shape_expr() != want) return {};
+  return apply("matmul", {rows->inputs[0], op->inputs[1]}, op->attrs, op->name)[0];
+}
+
+std::vector<Tensor> clean_reshape(const FlowGraph& g, const FlowGraph::Node& n,
+                                  const std::vector<Tensor>& in) {
   const std::vector<DimExpr> shape = n.outputs[0].shape_expr();
   if (shape == in[0].shape_expr()) return {in[0]};
   const auto inner = producer_of(in[0]);
@@ -36,6 +58,9 @@ std::vector<Tensor> clean_reshape(const FlowGraph::Node& n, const std::vector<Te
     if (shape == inner->inputs[0].shape_expr()) return {inner->inputs[0]};
     return {ops::reshape(inner->inputs[0], shape)};
   }
+  if (shape.empty()) return {};
+  const Tensor product = with_rows_of(g, n.op->inputs[0], in[0], shape);
+  if (product.defined()) return {product};
   return {};
 }
 
@@ -43,10 +68,10 @@ std::vector<Tensor> clean_reshape(const FlowGraph::Node& n, const std::vector<Te
 
 FlowGraph clean_moves(const FlowGraph& g) {
   return rebuild(
-      g, [](const FlowGraph::Node& n, const std::vector<Tensor>& in) -> std::vector<Tensor> {
+      g, [&](const FlowGraph::Node& n, const std::vector<Tensor>& in) -> std::vector<Tensor> {
         const std::string& name = n.op->def->name;
         if (name == "transpose") return clean_transpose(n, in);
-        if (is_reshape(name)) return clean_reshape(n, in);
+        if (is_reshape(name)) return clean_reshape(g, n, in);
         if ((name == "cast" && n.outputs[0].dtype() == in[0].dtype()) || name == "identity")
           return {in[0]};
         if (name == "expand" && n.outputs[0].shape_expr() == in[0].shape_expr()) return {in[0]};

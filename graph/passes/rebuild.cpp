@@ -11,6 +11,14 @@ std::vector<Tensor> same_node(const FlowGraph::Node& n, const std::vector<Tensor
   return apply(op.def->name, inputs, op.attrs, op.name);
 }
 
+int uses_of(const FlowGraph& g, const Tensor& t) {
+  int n = 0;
+  for (const FlowGraph::Node& node : g.nodes())
+    for (const Tensor& in : node.op->inputs) n += in.same_as(t);
+  for (const Tensor& out : g.output_tensors()) n += out.same_as(t);
+  return n;
+}
+
 FlowGraph rebuild(const FlowGraph& g, const NodeRewrite& rewrite) {
   RecordScope record;
   TensorMap map;

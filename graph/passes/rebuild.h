@@ -20,6 +20,9 @@ FlowGraph rebuild(const FlowGraph& g, const NodeRewrite& rewrite);
 /// The node again on new inputs.
 std::vector<Tensor> same_node(const FlowGraph::Node& n, const std::vector<Tensor>& inputs);
 
+/// How often operators and outputs of `g` read `t`.
+int uses_of(const FlowGraph& g, const Tensor& t);
+
 FlowGraph fold_batch_norm(
     const FlowGraph& g);  ///< conv + batch_norm becomes conv + bias, computed by the init program
 FlowGraph clean_moves(

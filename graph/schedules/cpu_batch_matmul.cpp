@@ -72,7 +72,7 @@ class BatchMatmul {
     t.b_step = shape_.columns();
     t.run = kRun;
     t.run_step = shape_.rows * kDistance;
-    return raw_tile("tile_" + std::to_string(rows), t, rows, kDistance, true);
+    return raw_tile("tile_" + std::to_string(rows), t, rows, kDistance, {.runtime_k = true});
   }
 
   /// finish(parameters..., results, height, width, batch, first row, column block)

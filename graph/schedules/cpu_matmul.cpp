@@ -1,7 +1,8 @@
 // cpu_matmul.cpp - products with a packed weight (docs/cpu_kernels.md, 3). A task is a block of rows times a group of
 // column blocks; rows go through the micro kernel in even parts. Rows whose distance is a multiple of a page fall
-// into one set of the L1 cache: those are copied to scratch first, with a longer distance. A tile's results go to scratch and
-// from there through the epilogue, which so is written once and not in every tile.
+// into one set of the L1 cache: those are copied to scratch first, with a longer distance. A long K goes in blocks, so that rows
+// and panels stay in the L2 cache. While a column block is multiplied, the next one is prefetched. A tile's results go to
+// scratch and from there through the epilogue, which so is written once and not in every tile.
 #include "schedules/tile.h"
 
 #include <hidet/runtime/error.h>
@@ -17,6 +18,16 @@ namespace {
 constexpr int64_t kRowBlock = 168;
 /// Column blocks are grouped so that at least about so many tasks exist.
 constexpr int64_t kTasks = 16;
+/// Most of K in one block, and rows that are copied in one piece of the parallel loop.
+constexpr int64_t kDepth = 1024, kCopyGrain = 16;
+
+/// The length of equal blocks of K, at most kDepth; all of K where it has no such divisor of use.
+int64_t depth_of(int64_t k) {
+  const int64_t least = (k + kDepth - 1) / kDepth;
+  for (int64_t parts = least; parts <= 2 * least; parts++)
+    if (k % parts == 0) return k / parts;
+  return k;
+}
 
 class PackedMatmul {
  public:
@@ -30,6 +41,7 @@ class PackedMatmul {
     n_ = fused.anchor.attrs.at("n");
     copied_ = k_ * 4 % 4096 == 0 || k_ > 1024;
     distance_ = copied_ ? k_ + 16 : k_;
+    depth_ = depth_of(k_);
     blocks_ = (n_ + shape_.columns() - 1) / shape_.columns();
     group_ = std::max<int64_t>(1, blocks_ / (copied_ ? kTasks / 2 : kTasks));
   }
@@ -77,8 +89,9 @@ class PackedMatmul {
     t.shape = shape_;
     t.columns = columns;
     t.panel_stride = k_ * kPanelColumns;
-    t.run = k_;
-    return raw_tile(tile_name(rows, columns), t, rows, distance_, false);
+    t.run = depth_;
+    return raw_tile(tile_name(rows, columns), t, rows, distance_,
+                    {.prefetches = true, .adds = depth_ < k_});
   }
 
   /// finish_C(parameters..., results, number of rows, first row, column block)
@@ -115,8 +128,9 @@ class PackedMatmul {
     const Value row_blocks =
         declare(body, "row_blocks", (m + number(kRowBlock - 1)) / number(kRowBlock));
     const int64_t groups = (blocks_ + group_ - 1) / group_;
-    const Value a = declare(body, "a", pointer_to(fused_.anchor.inputs[0])),
-                b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
+    Value a = declare(body, "a", pointer_to(fused_.anchor.inputs[0]));
+    const Value b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
+    if (copied_) a = copied_rows(body, a, m);
     body.push_back(loop(
         "task", (row_blocks * number(groups)).expr(), LoopKind::parallel, [&](const Value& task) {
           std::vector<Stmt> in;
@@ -125,60 +139,113 @@ class PackedMatmul {
           // Even parts: the first m % row_blocks have one row more.
           const Value least_rows = declare(in, "least_rows", m / row_blocks),
                       more = declare(in, "more", m % row_blocks);
-          const Value first = declare(in, "first", block * least_rows + least(block, more));
-          const Value count =
-              declare(in, "count", least_rows + select(block < more, number(1), number(0)));
-          Value rows = declare(in, "rows", a + first * number(k_));
-          if (copied_) {
-            const Value copy = declare(in, "copy", scratch_floats(0, count * number(distance_)));
-            in.push_back(loop("i", count.expr(), LoopKind::serial, [&](const Value& i) {
-              std::vector<Stmt> one;
-              const Value to = declare(one, "to", copy + i * number(distance_)),
-                          from = declare(one, "from", rows + i * number(k_));
-              one.push_back(copy_values(to, from, k_, shape_.lanes));
-              return make_seq(std::move(one));
-            }));
-            rows = copy;
-          }
-          const Value end =
-              declare(in, "end", least((group + number(1)) * number(group_), number(blocks_)));
-          const Value results =
-              declare(in, "results", scratch_floats(1, number(shape_.rows * shape_.columns())));
-          in.push_back(loop_from("columns", (group * number(group_)).expr(), end.expr(), 1,
-                                 [&](const Value& c) {
-                                   return column_block(sizes, rows, b, results, first, count, c);
-                                 }));
+          Block t;
+          t.b = b;
+          t.first = declare(in, "first", block * least_rows + least(block, more));
+          t.count = declare(in, "count", least_rows + select(block < more, number(1), number(0)));
+          t.rows = declare(in, "rows", a + t.first * number(distance_));
+          t.begin = declare(in, "begin", group * number(group_));
+          t.end = declare(in, "end", least(t.begin + number(group_), number(blocks_)));
+          t.tiles =
+              declare(in, "tiles", (t.count + number(shape_.rows - 1)) / number(shape_.rows));
+          t.ahead_step = declare(
+              in, "ahead_step", (number(kPanelColumns - 1) + t.tiles) / t.tiles);
+          in.push_back(depth_ < k_ ? blocks_of_k(sizes, t) : whole_k(sizes, t));
           return make_seq(std::move(in));
         }));
     return make_seq(std::move(body));
   }
 
-  /// All row tiles of one column block.
-  Stmt column_block(const std::vector<int64_t>& sizes, const Value& rows, const Value& b,
-                    const Value& results, const Value& first, const Value& count,
-                    const Value& c) const {
+  /// The rows at a longer distance in scratch memory.
+  Value copied_rows(std::vector<Stmt>& body, const Value& a, const Value& m) const {
+    const Value copy = declare(body, "copy", scratch_floats(0, m * number(distance_)));
+    body.push_back(loop(
+        "i", m.expr(), LoopKind::parallel,
+        [&](const Value& i) {
+          std::vector<Stmt> one;
+          const Value to = declare(one, "to", copy + i * number(distance_)),
+                      from = declare(one, "from", a + i * number(k_));
+          one.push_back(copy_values(to, from, k_, shape_.lanes));
+          return make_seq(std::move(one));
+        },
+        kCopyGrain));
+    return copy;
+  }
+
+  /// What a task works on: rows from `first` on, column blocks from `begin` to `end`.
+  struct Block {
+    Value b, rows, first, count, begin, end, tiles, ahead_step;
+  };
+
+  /// Results of one tile at a time in scratch.
+  Stmt whole_k(const std::vector<int64_t>& sizes, const Block& t) const {
     std::vector<Stmt> body;
-    const Value tiles =
-        declare(body, "tiles", (count + number(shape_.rows - 1)) / number(shape_.rows));
-    const Value height = declare(body, "height", count / tiles),
-                more = declare(body, "taller", count % tiles);
-    const Value panel = declare(body, "panel", b + c * number(shape_.columns() * k_));
-    body.push_back(loop("tile", tiles.expr(), LoopKind::serial, [&](const Value& i) {
+    const Value results =
+        declare(body, "results", scratch_floats(1, number(shape_.rows * shape_.columns())));
+    body.push_back(loop_from(
+        "columns", t.begin.expr(), t.end.expr(), 1, [&](const Value& c) {
+          return column_block(sizes, t, c, number(0), [&](const Value&) { return results; });
+        }));
+    return make_seq(std::move(body));
+  }
+
+  /// Sums of all rows and columns of the task in scratch.
+  Stmt blocks_of_k(const std::vector<int64_t>& sizes, const Block& t) const {
+    std::vector<Stmt> body;
+    const Value size = declare(body, "size", t.count * number(shape_.columns()));
+    const Value sums = declare(body, "sums", scratch_floats(1, size * number(group_)));
+    body.push_back(loop_from("zero", index(0), (size * (t.end - t.begin)).expr(), shape_.columns(),
+                             [&](const Value& i) {
+                               return zero_values(sums + i, shape_.columns(), shape_.lanes);
+                             }));
+    body.push_back(loop_from("depth", index(0), index(k_), depth_, [&](const Value& depth) {
+      return loop_from("columns", t.begin.expr(), t.end.expr(), 1, [&](const Value& c) {
+        return column_block(sizes, t, c, depth, [&](const Value& row) {
+          return sums + ((c - t.begin) * size + row * number(shape_.columns()));
+        });
+      });
+    }));
+    return make_seq(std::move(body));
+  }
+
+  /// All row tiles of one column block, from `depth` of K on; results(row) is where those of a row lie.
+  Stmt column_block(const std::vector<int64_t>& sizes, const Block& t, const Value& c,
+                    const Value& depth,
+                    const std::function<Value(const Value& row)>& results) const {
+    std::vector<Stmt> body;
+    const Value height = declare(body, "height", t.count / t.tiles),
+                more = declare(body, "taller", t.count % t.tiles);
+    const Value block_size = number(shape_.columns() * k_);
+    const Value panel = declare(body, "panel", t.b + (c * block_size + depth * number(kPanelColumns)));
+    // The next block of columns, or the first of the next block of K.
+    Value next = panel + block_size;
+    if (depth_ < k_)
+      next = Value(make_select((c + number(1) < t.end).expr(), next.expr(),
+                               (t.b + (t.begin * block_size +
+                                       (depth + number(depth_)) * number(kPanelColumns)))
+                                   .expr()));
+    next = declare(body, "next", next);
+    body.push_back(loop("tile", t.tiles.expr(), LoopKind::serial, [&](const Value& i) {
       std::vector<Stmt> in;
       const Value at = declare(in, "at", i * height + least(i, more));
       const Value r = declare(in, "r", height + select(i < more, number(1), number(0)));
-      const Value source = declare(in, "source", rows + at * number(distance_));
+      const Value source = declare(in, "source", t.rows + (at * number(distance_) + depth)),
+                  to = declare(in, "to", results(at)),
+                  ahead = declare(in, "ahead", next + i * (t.ahead_step * number(depth_)));
       std::vector<Value> last = parameter_values(fused_);
-      for (const Value& v : {results, r, first + at, Value(make_cast(c.expr(), Type(u32)))})
+      for (const Value& v : {to, r, t.first + at, Value(make_cast(c.expr(), Type(u32)))})
         last.push_back(v);
       const auto run = [&](int64_t columns) {
         Stmt choice;
         for (size_t s = sizes.size(); s-- > 0;) {
-          const Stmt one = call(tile_name(sizes[s], columns), {source, panel, results});
+          const Stmt one = call(tile_name(sizes[s], columns), {source, panel, to, ahead, t.ahead_step});
           choice =
               choice ? Stmt(make_stmt<If>({}, (r == number(sizes[s])).expr(), one, choice)) : one;
         }
-        return make_seq({choice, call(finish_name(columns), last)});
+        Stmt finish = call(finish_name(columns), last);
+        if (depth_ < k_)
+          finish = make_stmt<If>({}, (depth == number(k_ - depth_)).expr(), finish, Stmt());
+        return make_seq({choice, finish});
       };
       const int64_t full = n_ / shape_.columns(), rest = n_ % shape_.columns();
       if (!rest) in.push_back(run(shape_.columns()));
@@ -195,7 +262,7 @@ class PackedMatmul {
   TileShape shape_;
   std::vector<Expr> outer_;
   Value rows_;
-  int64_t k_ = 0, n_ = 0, distance_ = 0, blocks_ = 0, group_ = 1;
+  int64_t k_ = 0, depth_ = 0, n_ = 0, distance_ = 0, blocks_ = 0, group_ = 1;
   bool copied_ = false;
 };
 

@@ -123,7 +123,7 @@ class TileWriter {
     for (size_t i = 0; i < t_.row_offset.size(); i++)
       for (int64_t j = 0; j < vectors_; j++) {
         acc_.push_back(make_var("c" + std::to_string(i) + "_" + std::to_string(j), vector, true));
-        body.push_back(make_stmt<DeclVar>({}, acc_.back(), make_cast(make_const(0, f32), vector)));
+        body.push_back(make_stmt<DeclVar>({}, acc_.back(), first_sum(i, j, vector)));
       }
     body.push_back(t_.total.expr() ? runs_of_total() : tap(0, number(0), number(0)));
     for (size_t i = 0; i < t_.row_offset.size(); i++)
@@ -142,6 +142,11 @@ class TileWriter {
 
  private:
   const VarRef& accumulator(size_t i, int64_t j) const { return acc_[i * vectors_ + j]; }
+
+  Expr first_sum(size_t i, int64_t j, const Type& vector) const {
+    if (!t_.begin_with) return make_cast(make_const(0, f32), vector);
+    return t_.begin_with(static_cast<int64_t>(i), number(j * t_.shape.lanes)).expr();
+  }
 
   /// Loop number d of the taps; `a` and `b`: elements so far (b in rows of a panel).
   Stmt tap(size_t d, const Value& a, const Value& b) {
@@ -169,6 +174,11 @@ class TileWriter {
     const int64_t step = !t_.total.expr() && t_.run % t_.shape.k_step == 0 ? t_.shape.k_step : 1;
     body.push_back(loop_from("k", index(0), count.expr(), step, [&](const Value& k) {
       std::vector<Stmt> steps;
+      for (int64_t p = 0; p < t_.ahead_panels; p++)
+        steps.push_back(make_stmt<Evaluate>(
+            {}, make_prim("prefetch",
+                          {(t_.ahead + (k * t_.ahead_step + number(p * t_.panel_stride))).expr()},
+                          Type())));
       for (int64_t u = 0; u < step; u++) multiply(steps, pa, pb, u ? k + number(u) : k);
       return make_seq(std::move(steps));
     }));
@@ -204,21 +214,32 @@ class TileWriter {
 Stmt tile_kernel(const TileKernel& t) { return TileWriter(t).run(); }
 
 Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t row_distance,
-                  bool runtime_k) {
+                  const RawTile& how) {
   Function f;
   f.name = name;
   f.kind = FuncKind::cpu_internal;
+  const auto parameter = [&](const char* called, const Type& type) {
+    f.params.push_back(make_var(called, type));
+    return Value(Expr(f.params.back()));
+  };
   const Type pointer = Type::pointer(Type(f32));
-  const VarRef a = make_var("a", pointer), b = make_var("b", pointer), k = make_var("k", Type(i64)),
-               to = make_var("to", pointer);
-  f.params = runtime_k ? std::vector<VarRef>{a, b, k, to} : std::vector<VarRef>{a, b, to};
-  t.a = Value(Expr(a));
-  t.b = Value(Expr(b));
-  if (runtime_k) t.total = Value(Expr(k));
+  t.a = parameter("a", pointer);
+  t.b = parameter("b", pointer);
+  if (how.runtime_k) t.total = parameter("k", Type(i64));
+  const Value to = parameter("to", pointer);
+  if (how.prefetches) {
+    t.ahead = parameter("ahead", pointer);
+    t.ahead_step = parameter("ahead_step", Type(i64));
+    t.ahead_panels = (t.columns + kPanelColumns - 1) / kPanelColumns;
+  }
   for (int64_t i = 0; i < rows; i++) t.row_offset.push_back(i * row_distance);
   const int64_t columns = t.shape.columns();
+  if (how.adds)
+    t.begin_with = [&](int64_t i, const Value& c) {
+      return Value(make_load(to.expr(), (c + number(i * columns)).expr(), t.shape.lanes));
+    };
   t.store = [&](int64_t i, const Value& c, const Value& value) -> Stmt {
-    return make_stmt<Store>({}, to, (c + number(i * columns)).expr(), value.expr());
+    return make_stmt<Store>({}, to.expr(), (c + number(i * columns)).expr(), value.expr());
   };
   f.body = tile_kernel(t);
   return f;

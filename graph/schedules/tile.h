@@ -35,15 +35,26 @@ struct TileKernel {
   ir::Value
       total;  ///< all of K at run time, in runs of `run` that are `run_step` elements of `a` apart; no taps
   int64_t run_step = 0;
+  /// What the next tiles will read of `b`: a line of each panel is prefetched every k, `ahead_step` elements after the last.
+  ir::Value ahead, ahead_step;
+  int64_t ahead_panels = 0;
+  /// The sums begin with these values, not with 0.
+  std::function<ir::Value(int64_t i, const ir::Value& c)> begin_with;
   /// The statement that stores `value` at row `i`, column `c` of the tile (c is scalar, may hold a lane index).
   std::function<ir::Stmt(int64_t i, const ir::Value& c, const ir::Value& value)> store;
 };
 ir::Stmt tile_kernel(const TileKernel& t);
 
-/// name(a, b, [k,] to): `t`, whose operands are set here, for `rows` rows `row_distance` elements apart; the results go to
-/// to[row][shape.columns()]. With `runtime_k` all of K is an argument (TileKernel::total).
+/// How a tile function takes its operands.
+struct RawTile {
+  bool runtime_k = false;   ///< all of K is an argument (TileKernel::total)
+  bool prefetches = false;  ///< TileKernel::ahead and ahead_step are arguments
+  bool adds = false;        ///< the sums go on from what `to` holds
+};
+/// name(a, b, [k,] to, [ahead, ahead_step]): `t`, whose operands are set here, for `rows` rows `row_distance` elements apart; the
+/// results go to to[row][shape.columns()].
 ir::Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t row_distance,
-                      bool runtime_k);
+                      const RawTile& how);
 
 /// One row of such results through the epilogue: store(c, value) for its `columns` first values.
 std::vector<ir::Stmt> store_raw_row(

@@ -51,6 +51,23 @@ TEST(OnnxImport, SliceOfSymbolicAxis) {
   expect_tensor(graph.run({floats(iota(5), {5})})[0], {2}, {4, 1});
 }
 
+// Squares and cubes become products; other exponents, and those of several values, stay powers.
+TEST(OnnxImport, PowersWithConstantExponents) {
+  const Tensor x = floats({-2, 0, 3, -1.5F, HUGE_VALF, -HUGE_VALF}, {6});
+  const auto power = [&](float exponent) {
+    Model m;
+    m.input("x", kFloat, {6}).initializer(tensor<float>("e", {}, {exponent}));
+    return run(m.node("Pow", {"x", "e"}, {"y"}).output("y"), {x})[0];
+  };
+  expect_tensor(power(2), {6}, {4, 0, 9, 2.25, HUGE_VAL, HUGE_VAL});
+  expect_tensor(power(3), {6}, {-8, 0, 27, -3.375, HUGE_VAL, -HUGE_VAL});
+  expect_tensor(power(1), {6}, {-2, 0, 3, -1.5, HUGE_VAL, -HUGE_VAL});
+  Model m;
+  m.input("x", kFloat, {6}).initializer(tensor<float>("e", {6}, {2, 1, 2, 3, 1, 1}));
+  m.node("Pow", {"x", "e"}, {"y"}).output("y");
+  expect_tensor(run(m, {x})[0], {6}, {4, 0, 9, -3.375, HUGE_VAL, -HUGE_VAL});
+}
+
 // 3: names that are words of C, that collide when cleaned, and that hold anything.
 TEST(OnnxImport, NamesAreKeptByteForByte) {
   for (const std::string& odd : {std::string("while"), std::string("a\"b\n*/ 1ü")}) {

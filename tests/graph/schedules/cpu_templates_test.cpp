@@ -1,5 +1,9 @@
 // cpu_templates_test.cpp - each CPU template against the reference evaluator: odd sizes, symbols, sizes of zero and one, at the
 // levels v3 and v4 where this machine has them; what is folded into the stores; NaN and infinities.
+#include <hidet/runtime/thread_pool.h>
+
+#include <cstring>
+
 #include "graph/schedules/check_levels.h"
 
 namespace hidet::test {
@@ -16,6 +20,44 @@ TEST(PackedMatmul, RowsAtRunTime) {
 TEST(PackedMatmul, RowsCopiedToScratch) {
   const Tensor x = symbol({"n", 1024});
   check(x, ops::matmul(x, weight({1024, 33}, 1)), {{3, 1024}, {17, 1024}});
+}
+TEST(PackedMatmul, BlocksOfK) {
+  const Tensor x = symbol({"n", 2100});  // three blocks
+  check(x, ops::matmul(x, weight({2100, 41}, 1)) * 0.02,
+        {{0, 2100}, {1, 2100}, {13, 2100}, {30, 2100}});
+  const Tensor y = symbol({5, 2053});  // no block divides it
+  check(y, ops::matmul(y, weight({2053, 35}, 1)) * 0.02, {{5, 2053}});
+}
+TEST(PackedMatmul, BlocksOfKInSeveralRowBlocks) {
+  const Tensor x = symbol({"n", 2048});
+  const Tensor y = ops::matmul(x, weight({2048, 300}, 1)) * 0.02 + weight({300}, 2);
+  check(x, y, {{171, 2048}}, 1);
+}
+TEST(PackedMatmul, TheNumberOfThreadsChangesNoBit) {
+  const Tensor x = symbol({60, 2048});
+  const Tensor y = ops::matmul(x, weight({2048, 300}, 1)) + weight({300}, 2);
+  const CompiledModel model = optimize(trace_from(y, {x})).build();
+  const Tensor input = randn({60, 2048}, f32, {}, 3);
+  const int before = num_threads();
+  std::vector<Tensor> got;
+  for (int threads : {1, 2, 3}) {
+    set_num_threads(threads);
+    got.push_back(model.run({input})[0]);
+  }
+  set_num_threads(before);
+  for (const Tensor& t : got)
+    EXPECT_EQ(std::memcmp(t.data(), got[0].data(), static_cast<size_t>(t.bytes())), 0);
+}
+TEST(PackedMatmul, FlattenedRowsAreNoWork) {
+  const Tensor x = symbol({1, "s", 24});
+  const Tensor flat = ops::reshape(x, {"s", 24});
+  const Tensor h = ops::reshape(ops::matmul(flat, weight({24, 40}, 1)) + weight({40}, 2),
+                                {1, "s", 40});
+  check(x, h * (ops::tanh((h + h * h * h * 0.044715) * 0.7978845608) + 1.0) * 0.5,
+        {{1, 0, 24}, {1, 5, 24}, {1, 15, 24}}, 1);
+  // Another reader keeps the product as it is.
+  const Tensor product = ops::matmul(flat, weight({24, 24}, 1));
+  check(x, ops::reshape(product, {1, "s", 24}) + product, {{1, 1, 24}, {1, 7, 24}});
 }
 TEST(PackedMatmul, BiasAndResidual) {
   const Tensor x = symbol({"b", "s", 32});
