@@ -146,10 +146,8 @@ class PackedMatmul {
           t.rows = declare(in, "rows", a + t.first * number(distance_));
           t.begin = declare(in, "begin", group * number(group_));
           t.end = declare(in, "end", least(t.begin + number(group_), number(blocks_)));
-          t.tiles =
-              declare(in, "tiles", (t.count + number(shape_.rows - 1)) / number(shape_.rows));
-          t.ahead_step = declare(
-              in, "ahead_step", (number(kPanelColumns - 1) + t.tiles) / t.tiles);
+          t.tiles = declare(in, "tiles", (t.count + number(shape_.rows - 1)) / number(shape_.rows));
+          t.ahead_step = declare(in, "ahead_step", (number(kPanelColumns - 1) + t.tiles) / t.tiles);
           in.push_back(depth_ < k_ ? blocks_of_k(sizes, t) : whole_k(sizes, t));
           return make_seq(std::move(in));
         }));
@@ -182,10 +180,9 @@ class PackedMatmul {
     std::vector<Stmt> body;
     const Value results =
         declare(body, "results", scratch_floats(1, number(shape_.rows * shape_.columns())));
-    body.push_back(loop_from(
-        "columns", t.begin.expr(), t.end.expr(), 1, [&](const Value& c) {
-          return column_block(sizes, t, c, number(0), [&](const Value&) { return results; });
-        }));
+    body.push_back(loop_from("columns", t.begin.expr(), t.end.expr(), 1, [&](const Value& c) {
+      return column_block(sizes, t, c, number(0), [&](const Value&) { return results; });
+    }));
     return make_seq(std::move(body));
   }
 
@@ -194,10 +191,9 @@ class PackedMatmul {
     std::vector<Stmt> body;
     const Value size = declare(body, "size", t.count * number(shape_.columns()));
     const Value sums = declare(body, "sums", scratch_floats(1, size * number(group_)));
-    body.push_back(loop_from("zero", index(0), (size * (t.end - t.begin)).expr(), shape_.columns(),
-                             [&](const Value& i) {
-                               return zero_values(sums + i, shape_.columns(), shape_.lanes);
-                             }));
+    body.push_back(loop_from(
+        "zero", index(0), (size * (t.end - t.begin)).expr(), shape_.columns(),
+        [&](const Value& i) { return zero_values(sums + i, shape_.columns(), shape_.lanes); }));
     body.push_back(loop_from("depth", index(0), index(k_), depth_, [&](const Value& depth) {
       return loop_from("columns", t.begin.expr(), t.end.expr(), 1, [&](const Value& c) {
         return column_block(sizes, t, c, depth, [&](const Value& row) {
@@ -216,14 +212,15 @@ class PackedMatmul {
     const Value height = declare(body, "height", t.count / t.tiles),
                 more = declare(body, "taller", t.count % t.tiles);
     const Value block_size = number(shape_.columns() * k_);
-    const Value panel = declare(body, "panel", t.b + (c * block_size + depth * number(kPanelColumns)));
+    const Value panel =
+        declare(body, "panel", t.b + (c * block_size + depth * number(kPanelColumns)));
     // The next block of columns, or the first of the next block of K.
     Value next = panel + block_size;
     if (depth_ < k_)
-      next = Value(make_select((c + number(1) < t.end).expr(), next.expr(),
-                               (t.b + (t.begin * block_size +
-                                       (depth + number(depth_)) * number(kPanelColumns)))
-                                   .expr()));
+      next = Value(make_select(
+          (c + number(1) < t.end).expr(), next.expr(),
+          (t.b + (t.begin * block_size + (depth + number(depth_)) * number(kPanelColumns)))
+              .expr()));
     next = declare(body, "next", next);
     body.push_back(loop("tile", t.tiles.expr(), LoopKind::serial, [&](const Value& i) {
       std::vector<Stmt> in;
@@ -238,7 +235,8 @@ class PackedMatmul {
       const auto run = [&](int64_t columns) {
         Stmt choice;
         for (size_t s = sizes.size(); s-- > 0;) {
-          const Stmt one = call(tile_name(sizes[s], columns), {source, panel, to, ahead, t.ahead_step});
+          const Stmt one =
+              call(tile_name(sizes[s], columns), {source, panel, to, ahead, t.ahead_step});
           choice =
               choice ? Stmt(make_stmt<If>({}, (r == number(sizes[s])).expr(), one, choice)) : one;
         }

@@ -51,8 +51,8 @@ TEST(PackedMatmul, TheNumberOfThreadsChangesNoBit) {
 TEST(PackedMatmul, FlattenedRowsAreNoWork) {
   const Tensor x = symbol({1, "s", 24});
   const Tensor flat = ops::reshape(x, {"s", 24});
-  const Tensor h = ops::reshape(ops::matmul(flat, weight({24, 40}, 1)) + weight({40}, 2),
-                                {1, "s", 40});
+  const Tensor h =
+      ops::reshape(ops::matmul(flat, weight({24, 40}, 1)) + weight({40}, 2), {1, "s", 40});
   check(x, h * (ops::tanh((h + h * h * h * 0.044715) * 0.7978845608) + 1.0) * 0.5,
         {{1, 0, 24}, {1, 5, 24}, {1, 15, 24}}, 1);
   // Another reader keeps the product as it is.
