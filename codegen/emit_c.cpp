@@ -183,6 +183,8 @@ class CEmitter final : public Emitter {
   // --- entries of public functions
   void entries(const Function& f) {
     const std::string name = function_name(f.name);
+    // After a prefix no name is a word of C: callers find the function as the script calls it.
+    const std::string exported = is_plain(f.name) ? f.name : name;
     const bool returns = !f.returns.is_void();
     std::string call, thunk;
     for (size_t i = 0; i < f.params.size(); i++) {
@@ -191,7 +193,8 @@ class CEmitter final : public Emitter {
       thunk += ", " + from_value(t, "hidet_args[" + std::to_string(i) + "]");
     }
     const std::string p = parameters(f, false);
-    open("HIDET_EXPORT int32_t hidet_call_" + name + "(hidet_ctx* ctx, hidet_value* hidet_args) {");
+    open("HIDET_EXPORT int32_t hidet_call_" + exported +
+         "(hidet_ctx* ctx, hidet_value* hidet_args) {");
     if (f.params.empty() && !returns) line("(void)hidet_args;");
     if (returns) {
       line(type(f.returns) + " hidet_result;");
@@ -205,13 +208,17 @@ class CEmitter final : public Emitter {
     }
     close();
     if (options_.kernel_unit) return;
-    open("HIDET_EXPORT " + type(f.returns) + " hidet_" + name + "(" + (p.empty() ? "void" : p) +
+    open("HIDET_EXPORT " + type(f.returns) + " hidet_" + exported + "(" + (p.empty() ? "void" : p) +
          ") {");
     if (returns) line(type(f.returns) + " hidet_result = 0;");
     line("(void)" + name + "(H->default_context(H)" + call +
          (returns ? ", &hidet_result);" : ");"));
     if (returns) line("return hidet_result;");
     close();
+  }
+  static bool is_plain(const std::string& name) {
+    return std::all_of(name.begin(), name.end(),
+                       [](unsigned char c) { return c == '_' || (c < 128 && std::isalnum(c)); });
   }
   static const char* value_field(const Type& t) {
     if (t.is_pointer() || t.is_tensor()) return "p";

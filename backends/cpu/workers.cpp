@@ -85,17 +85,25 @@ void run_on_workers(int count, int jobs, const std::function<void(int)>& body,
   const std::vector<pthread_t> threads = start(shared, wanted);
   shared.running = static_cast<int>(threads.size());
   bool cancelled = false;
+  std::exception_ptr thrown;
   for (int reported = 0; shared.running > 0 || reported < shared.done;) {
     shared.changed.wait(lock, [&] { return shared.running == 0 || shared.done > reported; });
     if (shared.done == reported) continue;
     ++reported;
     lock.unlock();
-    if (!cancelled && progress && !progress(reported)) cancelled = true;
+    // The workers use what is on this stack: an exception waits until they have ended.
+    try {
+      if (!cancelled && progress && !progress(reported)) cancelled = true;
+    } catch (...) {
+      cancelled = true;
+      thrown = std::current_exception();
+    }
     lock.lock();
     if (cancelled) shared.stop = true;
   }
   lock.unlock();
   for (const pthread_t thread : threads) pthread_join(thread, nullptr);
+  if (thrown != nullptr) std::rethrow_exception(thrown);
   if (shared.failure != nullptr) std::rethrow_exception(shared.failure);
   if (cancelled) throw Error(ErrorCode::cancelled, "the build was cancelled");
   HIDET_REQUIRE(shared.done == count, ErrorCode::memory, "",

@@ -87,6 +87,11 @@ std::string keep_source(const CudaUnit& unit) {
                 "HIDET_CUDA_ROOT, CUDA_HOME or /usr/local/cuda: "
                 "install the CUDA toolkit or the Python packages nvidia-cuda-runtime, "
                 "nvidia-cuda-crt and nvidia-cuda-cccl");
+  // NVRTC's words and nvcc's for an architecture that they do not know.
+  HIDET_REQUIRE(log.find("--gpu-architecture (-arch)") == std::string::npos &&
+                    log.find("option 'gpu-architecture'") == std::string::npos,
+                ErrorCode::usage, "", "'", arch.name, "' is no CUDA target of ", compiler.identity,
+                "; known ones are ", fmt::format("{}", fmt::join(cuda_targets(), ", ")));
   throw Error(ErrorCode::internal,
               fmt::format("the CUDA compiler refuses the generated code for {}{}:\n{}", arch.name,
                           keep_source(unit), first_lines(log)),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 namespace hidet::ops {
 namespace {
@@ -107,6 +108,21 @@ Tensor define(const std::string& name, const std::vector<Tensor>& inputs,
   return out[0];
 }
 
+namespace {
+/// A size of an output must follow from the inputs.
+void check_symbols(const std::string& name, const CustomTypes& types) {
+  std::set<std::string> known;
+  for (const graph::TensorSpec& input : types.inputs)
+    for (const DimExpr& d : input.shape)
+      for (const std::string& s : d.symbol_names()) known.insert(s);
+  for (size_t i = 0; i < types.outputs.size(); i++)
+    for (const DimExpr& d : types.outputs[i].shape)
+      for (const std::string& s : d.symbol_names())
+        HIDET_REQUIRE(known.count(s), ErrorCode::usage, "", name, ": the symbol '", s,
+                      "' of output ", i, " is in no input");
+}
+}  // namespace
+
 std::vector<Tensor> custom(const CustomOp& op, const std::vector<Tensor>& inputs) {
   check_name("custom", op.name);
   for (const Tensor& t : inputs)
@@ -117,6 +133,7 @@ std::vector<Tensor> custom(const CustomOp& op, const std::vector<Tensor>& inputs
                 on_cuda ? "cuda" : "cpu");
   HIDET_REQUIRE(!op.outputs.empty(), ErrorCode::usage, "", op.name, ": no outputs");
   const CustomTypes types{specs_of(inputs), op.outputs};
+  check_symbols(op.name, types);
   for (const auto& [output, input] : op.share_map) {
     const bool fine = output >= 0 && output < static_cast<int>(types.outputs.size()) &&
                       input >= 0 && input < static_cast<int>(types.inputs.size());

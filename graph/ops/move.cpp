@@ -168,6 +168,9 @@ std::vector<TensorSpec> infer_pad(const OpCall& call) {
                    " are not two for each axis of ", shape_text(out));
   for (size_t d = 0; d < out.size(); d++) {
     const int64_t before = pads[d], after = pads[d + out.size()];
+    constexpr int64_t kMost = int64_t{1} << 48;
+    HIDET_OP_REQUIRE(std::max(before, after) <= kMost && std::min(before, after) >= -kMost, "pad",
+                     "the pads ", shape_text(pads), " of axis ", d, " are too large");
     const DimExpr& n = call.inputs[0].shape[d];
     // What is left after cropping is what is reflected.
     const DimExpr kept = n + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);

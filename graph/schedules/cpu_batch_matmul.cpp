@@ -46,7 +46,8 @@ class BatchMatmul {
     int64_t m = 0;
     std::vector<int64_t> all;
     if (is_const_int(m_.expr(), &m)) {
-      all = split_evenly(m, shape_.rows);
+      all =
+          split_evenly(std::max<int64_t>(m, 1), shape_.rows);  // no rows: a tile that is not called
       std::sort(all.rbegin(), all.rend());
       all.erase(std::unique(all.begin(), all.end()), all.end());
     } else {

@@ -160,6 +160,22 @@ TEST(Build, ModuloOfLoopIndices) {
   }
 }
 
+// After the prefix of its export no name is a word of C.
+TEST(Build, PublicFunctionsWithNamesOfC) {
+  ScriptModule m("words");
+  const std::vector<std::string> names = {"for",    "int",  "class",   "main",
+                                          "memcpy", "NULL", "restrict"};
+  for (const std::string& name : names)
+    m.public_func(name, [](Function& f) {
+      auto y = f.arg("int", ptr(hidet::i32));
+      y[0] = y[0] + 1;
+    });
+  const CompiledModule built = m.build();
+  const Tensor y = zeros({1}, hidet::i32);
+  for (const std::string& name : names) built[name](y);
+  EXPECT_EQ(y.to_vector<int32_t>()[0], static_cast<int32_t>(names.size()));
+}
+
 TEST(Build, ArgumentsAreChecked) {
   ScriptModule m("meta");
   m.public_func("launch", [](Function& f) {

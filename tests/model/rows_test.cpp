@@ -222,6 +222,37 @@ TEST(Rows, ProfileCountsWork) {
             3 * 32 * 97);
 }
 
+// Products of computed matrices without rows, columns or depth.
+TEST(Rows, ProductsOfFixedSizesOfZero) {
+  for (const auto& [m, k, n] : {std::array<int64_t, 3>{0, 4, 4}, {3, 0, 4}, {3, 4, 0}, {0, 0, 0}}) {
+    const Tensor a = symbol({m, k}, f32, {}, "a"), b = symbol({k, n}, f32, {}, "b");
+    const FlowGraph g = trace_from(ops::add(ops::matmul(a, b), full({1}, 2, f32)), {a, b});
+    const Tensor y = build(g).run({zeros({m, k}), zeros({k, n})})[0];
+    EXPECT_EQ(y.shape(), (Shape{m, n}));
+    EXPECT_EQ(y.to_vector<float>(), std::vector<float>(static_cast<size_t>(m * n), 2));
+  }
+}
+
+TEST(Rows, WhatCannotBeTaken) {
+  const CompiledModel m = build(conv_net(ConvWeights(1)));
+  EXPECT_THAT(error_of([&] { (void)m(symbol({2, 3, 9, 7})); }), HasSubstr("without values"));
+  EXPECT_THAT(error_of([&] { (void)m.memory({{"n", -3}}); }),
+              AllOf(HasSubstr("'n'"), HasSubstr("-3")));
+  const std::vector<uint8_t> bytes = m.serialize();
+  std::vector<uint8_t> moved(bytes.size() + 1);
+  std::copy(bytes.begin(), bytes.end(), moved.begin() + 1);
+  EXPECT_THAT(error_of([&] { (void)load_model(std::as_bytes(std::span(moved).subspan(1))); }),
+              HasSubstr("begins at a multiple of 16"));
+  ops::CustomOp op;
+  op.name = "twice";
+  op.outputs = {{f32, {"q"}}};
+  op.cpu = [](lang::ScriptModule&, const ops::CustomTypes&) {};
+  EXPECT_THAT(error_of([&] { (void)ops::custom(op, {symbol({"n"})}); }),
+              AllOf(HasSubstr("twice"), HasSubstr("'q'")));
+  EXPECT_THAT(error_of([&] { (void)ops::pad(randn({2, 3}), {INT64_MAX, 0, 1, 0}); }),
+              HasSubstr("too large"));
+}
+
 // Any alignment that fits the dtype works; inputs are contiguous by type.
 TEST(Rows, UnalignedInputs) {
   const FlowGraph g = conv_net(ConvWeights(1));

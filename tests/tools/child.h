@@ -62,6 +62,7 @@ struct How {
   std::vector<std::pair<std::string, std::string>> env = {};  ///< set for the child
   std::string folder = {};                                    ///< where it runs
   std::function<void()> prepare = {};  ///< in the child, before the command starts
+  int interrupt_ms = -1;               ///< SIGINT after so many milliseconds; negative: none
   int seconds = 120;                   ///< then it is killed: status 1000 + SIGALRM
 };
 
@@ -83,6 +84,10 @@ inline Ran hidet(const std::vector<std::string>& args, const How& how = {}) {
     alarm(static_cast<unsigned>(how.seconds));
     execv(HIDET_COMMAND, argv.data());
     _exit(127);
+  }
+  if (how.interrupt_ms >= 0) {
+    usleep(static_cast<unsigned>(how.interrupt_ms) * 1000);
+    kill(pid, SIGINT);
   }
   int status = 0;
   waitpid(pid, &status, 0);

@@ -1,6 +1,7 @@
 // errors_test.cpp - what the command says and the exit status where the machine, a file or an argument is not as needed:
 // one sentence that names the object, no signal. And what works all the same, with one note at most.
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -134,6 +135,17 @@ TEST_F(Errors, UnsupportedOperatorsAreListedAtOnce) {
   EXPECT_EQ(folder.names(), std::vector<std::string>{"net.onnx"});
 }
 
+TEST_F(Errors, ContradictingSymbols) {
+  using namespace onnx_test;
+  Model m;
+  m.input("a", 1, {"n", 2}).input("b", 1, {"n", 2}).output("y").node("Add", {"a", "b"}, {"y"});
+  write_file(onnx, m.serialize());
+  ASSERT_EQ(hidet(compile()).status, 0);
+  for (const char* sub : {"run", "bench"})
+    refused({sub, file, "--shapes", "a:3x2,b:4x2", "-q"}, 2, {"'n'", "3", "4"});
+  EXPECT_EQ(hidet({"run", file, "--shapes", "a:3x2,b:3x2", "-q"}).status, 0);
+}
+
 TEST_F(Errors, InspectTellsWhatIsNotSupported) {
   using namespace onnx_test;
   Model m;
@@ -166,6 +178,42 @@ TEST_F(Errors, HelpInEveryForm) {
   refused({"help", "--completion", "tcsh"}, 2, {"tcsh", "bash"});
 }
 
+// stdout is JSON and nothing else.
+TEST_F(Errors, JsonOnStdout) {
+  ASSERT_EQ(hidet(compile()).status, 0);
+  const std::vector<std::vector<std::string>> commands = {{"run", file},
+                                                          {"bench", file, "--iterations", "1"},
+                                                          {"verify", onnx},
+                                                          {"inspect", file},
+                                                          {"inspect", onnx},
+                                                          {"explain", file},
+                                                          {"cache", "ls"},
+                                                          {"devices"},
+                                                          {"compile", onnx, "-o", file}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.end(), {"--json", "-"});
+    const Ran r = hidet(command);
+    EXPECT_EQ(r.status, 0) << testing::PrintToString(command) << r.err;
+    EXPECT_TRUE(nlohmann::json::accept(r.out)) << testing::PrintToString(command) << r.out;
+  }
+}
+
+// At any moment of a compile: status 130, nothing left over, no signal.
+TEST_F(Errors, CtrlC) {
+  for (const int ms : {1, 20, 60, 120, 250}) {
+    const std::string cache = folder / ("cache" + std::to_string(ms));
+    const Ran r = hidet(compile({"--target", "cpu:x86-64-v2,x86-64-v3"}),
+                        {.env = {{"HIDET_CACHE_DIR", cache}}, .interrupt_ms = ms});
+    EXPECT_TRUE(r.status == 130 || r.status == 0 || r.status == 1000 + SIGINT) << r.status << r.err;
+    if (r.status == 130) {
+      EXPECT_THAT(r.err, HasSubstr("cancelled"));
+    }
+    for (const std::string& name : folder.names()) EXPECT_THAT(name, Not(HasSubstr(".tmp")));
+    EXPECT_EQ(std::filesystem::exists(file), r.status == 0);
+    std::filesystem::remove(file);
+  }
+}
+
 TEST_F(Errors, WrongArguments) {
   ASSERT_EQ(hidet(compile()).status, 0);
   refused({"run", file, "--input", "z=1"}, 2, {"'z'"});
@@ -176,6 +224,16 @@ TEST_F(Errors, WrongArguments) {
   refused({"run", file, "--shapes", "x:axb", "-q"}, 2, {"x"});
   refused({"run", file, "--val-range", "a,b", "-q"}, 2, {"--val-range", "'a'"});
   refused({"run", file, "--device", "tpu"}, 2, {"tpu"});
+  refused({"run", file, "--output", "z=@z.npy"}, 2, {"'z'", "y"});
+  refused({"run", file, "--threads", "0"}, 2, {"--threads"});
+  refused({"bench", file, "--iterations", "-1"}, 2, {"--iterations"});
+  refused({"bench", file, "--duration", "-1"}, 2, {"--duration"});
+  refused({"verify", onnx, "--rtol", "-1"}, 2, {"--rtol"});
+  refused({"verify", file}, 2, {".onnx", "m.hidet"});
+  refused({"frobnicate", file}, 2, {"'frobnicate'", "hidet help"});
+  refused(compile({"--shapes", "x:-1x3x9x7"}), 2, {"'-1'"});
+  refused({"compile", onnx, "-o", "", "-q"}, 2, {"-o"});
+  refused(compile({"--target", "cuda:sm_999"}), 2, {"sm_999", "sm_90a"});
   refused({"run", file, "--output-dir", "/proc/none", "-q"}, 7, {"/proc/none"});
   refused({"run", file, "--val-range", "3,2", "-q"}, 2, {"--val-range", "LOW below HIGH"});
   refused({"run", file, "--input", "x=1,two", "-q"}, 2, {"x", "'two'"});

@@ -146,10 +146,12 @@ Command add_bench(CLI::App& root) {
   CLI::App* app = root.add_subcommand("bench", "measure the latency of a .hidet or .onnx file");
   app->group("Models");
   app->add_option("file", o->file, "the .hidet or .onnx file")->required();
-  app->add_option("--warm-up", o->warm_up_ms, "milliseconds before measuring");
-  app->add_option("--duration", o->duration_s, "seconds of measuring");
-  app->add_option("--iterations", o->iterations, "number of runs instead of a duration");
-  app->add_option("--threads", o->threads, "CPU threads");
+  app->add_option("--warm-up", o->warm_up_ms, "milliseconds before measuring")
+      ->check(CLI::NonNegativeNumber);
+  app->add_option("--duration", o->duration_s, "seconds of measuring")->check(CLI::PositiveNumber);
+  app->add_option("--iterations", o->iterations, "number of runs instead of a duration")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--threads", o->threads, "CPU threads")->check(CLI::PositiveNumber);
   app->add_option("--percentile", o->percentiles, "50,90,99");
   app->add_option("--device", o->device, "cpu or cuda:0");
   app->add_flag("--cuda-graph", o->cuda_graph, "record the run as a CUDA graph and replay it");

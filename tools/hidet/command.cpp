@@ -16,10 +16,23 @@
 
 namespace hidet::tools {
 
+namespace {
+int json_output = -1;
+/// What people read goes to stderr from here on, so that stdout is JSON and nothing else.
+void take_stdout_for_json() {
+  if (json_output >= 0) return;
+  json_output = dup(STDOUT_FILENO);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+}  // namespace
+
 void Common::add_to(CLI::App& app) {
   app.add_option("--json", json, "write the results as JSON to FILE, or - for stdout")
       ->type_name("FILE")
-      ->group("Output");
+      ->group("Output")
+      ->each([](const std::string& file) {
+        if (file == "-") take_stdout_for_json();
+      });
   app.add_flag("-q,--quiet", quiet, "no progress and no notes")->group("Output");
 }
 
@@ -86,6 +99,9 @@ std::map<std::string, std::vector<DimExpr>> parse_shapes(const std::string& text
     std::vector<DimExpr>& shape = shapes[entry.substr(0, colon)];
     for (const std::string& size : split(entry.substr(colon + 1), 'x')) {
       const bool number = size.find_first_not_of("0123456789") == std::string::npos;
+      HIDET_REQUIRE(number || std::isalpha(static_cast<unsigned char>(size[0])) || size[0] == '_',
+                    ErrorCode::usage, "", "--shapes: '", size,
+                    "' is no size; write a number or the name of a symbol");
       HIDET_REQUIRE(!number || size.size() < 18, ErrorCode::usage, "", "--shapes: the size '", size,
                     "' is too large");
       shape.push_back(number ? DimExpr(std::stoll(size)) : DimExpr(size));
@@ -106,7 +122,9 @@ void write_json(const Common& common, const nlohmann::ordered_json& value) {
   if (common.json.empty()) return;
   const std::string text = value.dump(2) + "\n";
   if (common.json == "-") {
-    std::fputs(text.c_str(), stdout);
+    FILE* out = fdopen(dup(json_output), "w");
+    const bool written = out && std::fputs(text.c_str(), out) >= 0 && std::fclose(out) == 0;
+    HIDET_REQUIRE(written, ErrorCode::io, "", "cannot write JSON to stdout");
     return;
   }
   runtime::write_file(common.json, text);
@@ -118,7 +136,8 @@ nlohmann::ordered_json signature_json(const TensorSignature& s) {
     if (d.is_const()) shape.push_back(d.value());
     else shape.push_back(d.text());
   }
-  return {{"name", s.name}, {"dtype", s.dtype.name()}, {"shape", shape}};
+  return {
+      {"name", s.name}, {"dtype", s.dtype.name()}, {"shape", shape}, {"device", s.device.name()}};
 }
 
 void InputOptions::add_to(CLI::App& app) {
@@ -153,8 +172,12 @@ SymbolMap symbols_of(const std::vector<TensorSignature>& signatures, const Input
     for (size_t d = 0; d < shape.size(); d++) {
       HIDET_REQUIRE(shape[d].is_const(), ErrorCode::usage, "", "--shapes: the size '",
                     shape[d].text(), "' of '", name, "' should be a number");
-      if (found->shape[d].is_symbol()) symbols[found->shape[d].name()] = shape[d].value();
-      else
+      if (found->shape[d].is_symbol()) {
+        const auto [at, fresh] = symbols.emplace(found->shape[d].name(), shape[d].value());
+        HIDET_REQUIRE(fresh || at->second == shape[d].value(), ErrorCode::usage, "",
+                      "--shapes: the symbol '", at->first, "' is given the sizes ", at->second,
+                      " and ", shape[d].value());
+      } else
         HIDET_REQUIRE(!found->shape[d].is_const() || found->shape[d] == shape[d], ErrorCode::usage,
                       "", "--shapes: dimension ", d, " of the input ", found->text(), " is fixed; ",
                       shape[d].value(), " was given");

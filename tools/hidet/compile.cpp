@@ -83,6 +83,7 @@ std::string bytes_added(const ModelData& data) {
 }
 
 int run_compile(const CompileOptions& o) {
+  HIDET_REQUIRE(!o.output.empty(), ErrorCode::usage, "", "-o: the name of the file is empty");
   Progress progress(o.common.quiet);
   const double start = now_seconds();
   progress("import", 0, 1);
@@ -168,7 +169,8 @@ Command add_compile(CLI::App& root) {
   app->add_option("--cuda-compiler", o->cuda_compiler, "nvrtc or nvcc; default NVRTC where it is")
       ->check(CLI::IsMember({"nvrtc", "nvcc"}));
   app->add_flag("--fast-math", o->fast_math, "allow re-association of floating-point sums");
-  app->add_option("-j,--jobs", o->jobs, "threads of the compiler; 0: all");
+  app->add_option("-j,--jobs", o->jobs, "threads of the compiler; 0: all")
+      ->check(CLI::NonNegativeNumber);
   o->common.add_to(*app);
   return {app, [o] { return run_compile(*o); }};
 }

@@ -74,7 +74,11 @@ int run(const InspectCommand& o) {
   const Json inputs = signatures(m.inputs, "input"), outputs = signatures(m.outputs, "output");
   Json targets = Json::array(), symbols = Json::array(), kernels = Json::object(),
        memory = Json::object();
-  for (const SymbolRange& s : m.symbols) symbols.push_back(s.name);
+  for (const SymbolRange& s : m.symbols) {
+    Json symbol = {{"name", s.name}, {"min", s.min}};
+    if (s.max != INT64_MAX) symbol["max"] = s.max;
+    symbols.push_back(symbol);
+  }
   for (const ProgramData& p : m.programs) {
     targets.push_back(p.target);
     kernels[p.target] = p.execution.instructions.size();

@@ -34,6 +34,12 @@ int run(int argc, char** argv) {
   help->add_flag("--man", man, "print the man page");
   help->add_option("--completion", shell, "print the completion script of bash, zsh or fish");
   help->group("Machine");
+  const auto known = root.get_subcommands(
+      [&](const CLI::App* sub) { return argc > 1 && sub->get_name() == argv[1]; });
+  if (argc > 1 && argv[1][0] != '-' && known.empty()) {
+    std::fprintf(stderr, "hidet: there is no subcommand '%s'; hidet help lists them\n", argv[1]);
+    return 2;
+  }
   try {
     root.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {

@@ -4,7 +4,6 @@
 #include <hidet/graph/simulate.h>
 #include <hidet/runtime/numpy.h>
 #include <hidet/runtime/thread_pool.h>
-#include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
 namespace hidet::tools {
@@ -26,20 +25,49 @@ std::string file_name(const std::string& name, size_t index) {
   return (plain ? name : "output_" + std::to_string(index)) + ".npy";
 }
 
+/// Files of --output by the name of the output.
+using Files = std::map<std::string, std::string>;
+
+Files files_of(const std::vector<std::string>& entries) {
+  Files files;
+  for (const std::string& entry : entries) {
+    const size_t at = entry.find("=@");
+    HIDET_REQUIRE(at != std::string::npos, ErrorCode::usage, "", "--output: '", entry,
+                  "' should be NAME=@FILE.npy");
+    files[entry.substr(0, at)] = entry.substr(at + 2);
+  }
+  return files;
+}
+/// Before the run, which may take long.
+void check_names(const Files& files, const std::vector<TensorSignature>& outputs) {
+  for (const auto& [name, file] : files) {
+    std::string names;
+    bool found = false;
+    for (const TensorSignature& s : outputs) {
+      found = found || s.name == name;
+      names += (names.empty() ? "" : ", ") + s.name;
+    }
+    HIDET_REQUIRE(found, ErrorCode::usage, "", "--output: the model has no output '", name,
+                  "'; it has ", names);
+  }
+}
+
 struct Results {
   std::vector<TensorSignature> signatures;
   std::vector<Tensor> outputs;
 };
 
-Results run_compiled(const RunCommand& o) {
+Results run_compiled(const RunCommand& o, const Files& files) {
   const CompiledModel model = open_model(o.file, o.device, o.common.quiet);
+  check_names(files, model.outputs());
   return {model.outputs(),
           model.run(make_inputs(model.inputs(), o.inputs, model.device(), o.common.quiet))};
 }
 
 /// The kernels for a GPU, in the simulator.
-Results run_simulated(const RunCommand& o) {
+Results run_simulated(const RunCommand& o, const Files& files) {
   const FlowGraph g = gpu_graph(o.file, 3);
+  check_names(files, g.outputs());
   const std::vector<Tensor> inputs = make_inputs(g.inputs(), o.inputs, Device(), o.common.quiet);
   Progress progress(o.common.quiet);
   return {g.outputs(), graph::simulate(g, inputs, {.progress = [&](int done, int total) {
@@ -47,40 +75,34 @@ Results run_simulated(const RunCommand& o) {
                                        }})};
 }
 
+/// Sum, least and largest value; NaN where one is.
+struct Summary {
+  double sum = 0, low = INFINITY, high = -INFINITY;
+  explicit Summary(const Tensor& t) {
+    for (const double v : t.cpu().to_doubles()) {
+      sum += v;
+      if (v < low || std::isnan(v)) low = v;
+      if (v > high || std::isnan(v)) high = v;
+    }
+  }
+};
+
 int run(const RunCommand& o) {
   if (o.threads > 0) set_num_threads(o.threads);
-  const Results results = o.device == "sim" ? run_simulated(o) : run_compiled(o);
-  const std::vector<Tensor>& outputs = results.outputs;
-  if (!o.output_dir.empty() && mkdir(o.output_dir.c_str(), 0777) != 0)
-    HIDET_REQUIRE(errno == EEXIST, ErrorCode::io, "", "cannot make the folder '", o.output_dir,
-                  "'");
-  std::map<std::string, std::string> files;
-  for (const std::string& entry : o.outputs) {
-    const size_t at = entry.find("=@");
-    HIDET_REQUIRE(at != std::string::npos, ErrorCode::usage, "", "--output: '", entry,
-                  "' should be NAME=@FILE.npy");
-    files[entry.substr(0, at)] = entry.substr(at + 2);
-  }
+  const Files files = files_of(o.outputs);
+  const Results results = o.device == "sim" ? run_simulated(o, files) : run_compiled(o, files);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (size_t i = 0; i < outputs.size(); i++) {
-    const std::string name = results.signatures[i].name;
-    double sum = 0, low = INFINITY, high = -INFINITY;
-    for (double v : outputs[i].cpu().to_doubles())
-      sum += v, low = std::fmin(low, v), high = std::fmax(high, v);
-    std::printf("%s: %s  sum %.6g  min %.6g  max %.6g\n", name.c_str(),
-                outputs[i].describe().c_str(), sum, low, high);
-    if (!o.output_dir.empty()) write_npy(o.output_dir + "/" + file_name(name, i), outputs[i].cpu());
-    if (auto it = files.find(name); it != files.end()) {
-      write_npy(it->second, outputs[i].cpu());
-      files.erase(it);
-    }
-    rows.push_back({{"name", name},
-                    {"dtype", outputs[i].dtype().name()},
-                    {"shape", outputs[i].shape()},
-                    {"sum", sum}});
+  for (size_t i = 0; i < results.outputs.size(); i++) {
+    const std::string& name = results.signatures[i].name;
+    const Tensor& t = results.outputs[i];
+    const Summary s(t);
+    std::printf("%s: %s  sum %.6g  min %.6g  max %.6g\n", name.c_str(), t.describe().c_str(), s.sum,
+                s.low, s.high);
+    if (!o.output_dir.empty()) write_npy(o.output_dir + "/" + file_name(name, i), t);
+    if (const auto it = files.find(name); it != files.end()) write_npy(it->second, t);
+    rows.push_back(
+        {{"name", name}, {"dtype", t.dtype().name()}, {"shape", t.shape()}, {"sum", s.sum}});
   }
-  HIDET_REQUIRE(files.empty(), ErrorCode::usage, "", "--output: the model has no output '",
-                files.begin()->first, "'");
   write_json(o.common, {{"model", o.file}, {"outputs", rows}});
   return 0;
 }
@@ -96,7 +118,7 @@ Command add_run(CLI::App& root) {
   app->add_option("--output-dir", o->output_dir, "folder for all outputs, as .npy");
   app->add_option("--device", o->device,
                   "cpu, cuda:0, or sim (a .onnx: its GPU kernels run on the CPU, with checks)");
-  app->add_option("--threads", o->threads, "CPU threads");
+  app->add_option("--threads", o->threads, "CPU threads")->check(CLI::PositiveNumber);
   o->inputs.add_to(*app);
   o->common.add_to(*app);
   return {app, [o] { return run(*o); }};

@@ -288,6 +288,8 @@ int run(const VerifyCommand& o) {
   HIDET_REQUIRE(o.file.empty() != o.suite.empty(), ErrorCode::usage, "",
                 "hidet verify takes a .onnx file, or --suite DIR");
   if (!o.suite.empty()) return verify_suite(o);
+  HIDET_REQUIRE(is_onnx(o.file), ErrorCode::usage, "", "hidet verify takes a .onnx file, not '",
+                o.file, "': a compiled file has no reference");
   return o.device == "sim" ? verify_simulated(o) : verify_model(o);
 }
 
@@ -300,9 +302,11 @@ Command add_verify(CLI::App& root) {
   app->group("Models");
   app->add_option("file", o->file, "the .onnx file");
   app->add_option(
-      "--rtol", o->tolerance.rtol,
-      "allowed difference as a share of the output's scale; default by dtype (f32 1e-4)");
-  app->add_option("--atol", o->tolerance.atol, "allowed absolute difference; default by dtype");
+         "--rtol", o->tolerance.rtol,
+         "allowed difference as a share of the output's scale; default by dtype (f32 1e-4)")
+      ->check(CLI::NonNegativeNumber);
+  app->add_option("--atol", o->tolerance.atol, "allowed absolute difference; default by dtype")
+      ->check(CLI::NonNegativeNumber);
   app->add_option("--device", o->device, "cpu, cuda:0, or sim: GPU kernels in the simulator");
   app->add_option("--opt-level", o->level, "0 nothing .. 3 everything")->check(CLI::Range(0, 3));
   app->add_option("--data", o->data, "folder of input_K.pb and output_K.pb to compare with, too");

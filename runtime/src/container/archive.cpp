@@ -32,8 +32,9 @@ Archive Archive::open(const std::string& path) {
   archive.folder_ = true;
   for (auto it = fs::recursive_directory_iterator(path, error);
        !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    if (!it->is_regular_file(error) || it->is_symlink(error)) continue;
-    const std::string name = fs::relative(it->path(), path, error).generic_string();
+    std::error_code gone;  // a file that goes meanwhile is none of ours
+    if (!it->is_regular_file(gone) || it->is_symlink(gone)) continue;
+    const std::string name = it->path().lexically_relative(path).generic_string();
     if (good_entry_name(name)) archive.entries_.emplace(name, map_file(it->path().string()));
   }
   HIDET_REQUIRE(!error, ErrorCode::io, path, "cannot list the folder: ", error.message());

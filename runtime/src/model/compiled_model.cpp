@@ -14,8 +14,7 @@ namespace {
 void check_weight(const SourceWeight& w, const Tensor& t) {
   HIDET_REQUIRE(t.defined() && !t.is_symbolic() && t.dtype() == w.dtype && t.shape() == w.shape,
                 ErrorCode::usage, "", "weight '", w.name, "': expected ", w.dtype.name(),
-                shape_text(w.shape), ", got ",
-                t.defined() ? t.describe() : std::string("an empty tensor"));
+                shape_text(w.shape), ", got ", runtime::got_text(t));
 }
 
 template <class State>
@@ -127,6 +126,9 @@ void CompiledModel::set_weights(const std::map<std::string, Tensor>& weights) {
 }
 
 MemoryNeed CompiledModel::memory(const SymbolMap& dims) const {
+  for (const auto& [name, value] : dims)
+    HIDET_REQUIRE(value >= 0, ErrorCode::usage, "", "the size ", value, " of the symbol '", name,
+                  "' is negative");
   return runtime::memory_need(live(state_), dims);
 }
 

@@ -252,6 +252,10 @@ CompiledModel load_model(const std::string& path, const LoadOptions& options) {
 }
 
 CompiledModel load_model(std::span<const std::byte> bytes, const LoadOptions& options) {
+  constexpr size_t kLeast = alignof(std::max_align_t);
+  HIDET_REQUIRE(reinterpret_cast<uintptr_t>(bytes.data()) % kLeast == 0, ErrorCode::usage, "",
+                "a model in memory begins at a multiple of ", kLeast,
+                " bytes, as its weights are used in place");
   return runtime::load(runtime::Archive::of(Bytes(nullptr, bytes), "model in memory"), options);
 }
 

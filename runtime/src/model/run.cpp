@@ -8,17 +8,22 @@
 #include "src/model/state.h"
 
 namespace hidet::runtime {
+
+std::string got_text(const Tensor& t) {
+  if (!t.defined()) return "an empty tensor";
+  return t.describe() + (t.is_symbolic() ? " without values" : "");
+}
+
 namespace {
 
 constexpr size_t kMaxSymbols = 64;
 
 [[noreturn]] void refuse_input(const InputCheck& check, const Tensor& t,
                                const std::string& more = "") {
-  throw Error(
-      ErrorCode::usage,
-      detail::concat("input '", check.signature.name, "': expected ", check.signature.dtype.name(),
-                     shape_text(check.signature.shape), " ", check.signature.device.name(),
-                     ", got ", t.defined() ? t.describe() : std::string("an empty tensor"), more));
+  throw Error(ErrorCode::usage,
+              detail::concat("input '", check.signature.name, "': expected ",
+                             check.signature.dtype.name(), shape_text(check.signature.shape), " ",
+                             check.signature.device.name(), ", got ", got_text(t), more));
 }
 
 std::string symbol_text(const ModelState& state, int symbol, int64_t value) {

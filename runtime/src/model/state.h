@@ -122,6 +122,8 @@ void solve_inputs(const ModelState& state, const std::vector<Tensor>& inputs, in
 Shape output_shape(const OutputPlan& plan, const int64_t* symbols);
 /// Throws Error(memory) where a limit would be passed.
 void check_limits(const ModelState& state, const int64_t* symbols);
+/// What was given instead, for messages.
+std::string got_text(const Tensor& t);
 MemoryNeed memory_need(const ModelState& state, const SymbolMap& dims);
 /// Weights that runs may use; throws Error(usage) that says set_weights.
 std::shared_ptr<const Weights> ready_weights(const ModelState& state);

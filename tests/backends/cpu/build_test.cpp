@@ -251,6 +251,10 @@ TEST(CpuBackend, ReportsProgressAndCanBeCancelled) {
     EXPECT_EQ(error.code(), hidet::ErrorCode::cancelled);
   }
   EXPECT_EQ(calls, 3);
+  // A callback that throws: its exception arrives, once no worker runs any more.
+  struct Stop {};
+  options.progress = [&](int, int) -> bool { throw Stop{}; };
+  for (int round = 0; round < 3; round++) EXPECT_THROW(build_shared_object(units, options), Stop);
 }
 
 TEST(CpuBackend, KeepsTextForPeopleWhereAsked) {
