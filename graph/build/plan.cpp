@@ -6,6 +6,7 @@
 #include <hidet/ir/passes.h>
 #include <hidet/ir/rewriter.h>
 #include <hidet/runtime/error.h>
+#include <hidet/runtime/thread_pool.h>
 
 #include "build/flops.h"
 #include "build/form.h"
@@ -124,8 +125,19 @@ int KernelStore::add(const Group& g) {
       "k_" + g.fused.name + "_" + hash + (alike.empty() ? "" : "_" + std::to_string(alike.size()));
   alike.push_back(static_cast<int>(kernels_.size()));
   forms_.push_back(form);
-  kernels_.push_back(make(g, name));
+  kernels_.emplace_back();
+  pending_.push_back({g, name, alike.back()});
   return alike.back();
+}
+
+void KernelStore::finish() {
+  const std::vector<Pending> pending = std::exchange(pending_, {});
+  runtime::parallel_for(static_cast<int64_t>(pending.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      const Pending& p = pending[static_cast<size_t>(i)];
+      kernels_[static_cast<size_t>(p.index)] = make(p.group, p.name);
+    }
+  });
 }
 
 PlanKernel KernelStore::make(const Group& g, const std::string& name) const {
@@ -189,6 +201,7 @@ class Planner {
     for (Group& g : groups)
       for (const Tensor& t : g.inputs) uses_[t.id()]++;
     for (Group& g : groups) step(g);
+    kernels_.finish();
     place_results();
     assign_slots();
     return std::move(plan_);

@@ -59,16 +59,24 @@ class KernelStore {
   explicit KernelStore(CpuTargetInfo target, bool cuda = false)
       : target_(std::move(target)), cuda_(cuda) {}
   bool cuda() const { return cuda_; }
-  /// The kernel of a group; returns its index.
+  /// The kernel of a group; returns its index. finish() makes it.
   int add(const Group& group);
+  /// Schedules and lowers what was added, several kernels at a time on the process's threads.
+  void finish();
   const std::vector<PlanKernel>& kernels() const { return kernels_; }
   std::vector<PlanKernel>& kernels() { return kernels_; }
 
  private:
+  struct Pending {
+    Group group;
+    std::string name;
+    int index;
+  };
   PlanKernel make(const Group& group, const std::string& name) const;
   CpuTargetInfo target_;
   bool cuda_;
   std::vector<PlanKernel> kernels_;
+  std::vector<Pending> pending_;
   std::vector<ir::Stmt> forms_;                      ///< one a kernel
   std::map<std::string, std::vector<int>> by_form_;  ///< hash of the form's text -> kernels
 };

@@ -22,6 +22,7 @@ Simulated::Simulated(const FlowGraph& graph) : graph_(graph), store_({}, true) {
   const Parts parts = split(graph_);
   groups_ = fuse(parts.run, graph_.output_tensors(), true);
   for (const Group& g : groups_) kernel_of_.push_back(g.is_view ? -1 : store_.add(g));
+  store_.finish();
   for (const Tensor& t : stored_values(graph_, parts))
     if (t.is_symbolic()) stored_.push_back(t);
 }

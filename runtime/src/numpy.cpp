@@ -154,7 +154,7 @@ NpyInfo parse_npy(std::span<const std::byte> bytes, const std::string& name,
   const HeaderParser outside({}, name);
   if (!text.starts_with(kMagic) || text.size() < 10)
     outside.fail("it does not begin with numpy's magic word");
-  const int major = text[6], minor = text[7];
+  const int major = std::to_integer<int>(bytes[6]), minor = std::to_integer<int>(bytes[7]);
   if ((major != 1 && major != 2) || minor != 0)
     outside.fail(concat("its version is ", major, ".", minor, ", not 1.0 or 2.0"));
   const size_t prefix = major == 1 ? 10 : 12;

@@ -52,6 +52,7 @@ graph::PlanKernel kernel_of(const FlowGraph& graph) {
   graph::KernelStore kernels({"x86-64-v3", 32});
   for (const graph::Group& g : graph::fuse(nodes, graph.output_tensors()))
     if (!g.is_view) (void)kernels.add(g);
+  kernels.finish();
   HIDET_CHECK(kernels.kernels().size() == 1, kernels.kernels().size(), " kernels");
   return kernels.kernels()[0];
 }
