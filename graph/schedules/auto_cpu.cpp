@@ -3,7 +3,8 @@
 // merged into one where every tensor is read in place. With a reduction: vectors run along the reduced axis
 // or along the last output axis, whichever is read in memory order; several accumulators are combined at the end
 // in an order that depends on the extents alone.
-#include "schedules/nest.h"
+#include "schedules/flat_reads.h"
+#include "schedules/transposed.h"
 
 #include <hidet/ir/rewriter.h>
 #include <hidet/runtime/error.h>
@@ -85,7 +86,16 @@ class AutoCpu {
     const std::vector<Expr>& shape = shape_of(c.tensor);
     if (shape.empty()) return fused_.store_of(c, {}, Value(c.value));
     if (shape.size() == 1 || in_place(c)) return flat(c);
-    // Rows of the last axis; the other axes are one parallel loop.
+    if (auto squares = transposed_nest(fused_, c, target_.lanes(f32))) return *squares;
+    std::vector<Stmt> out;
+    const Compute flat_reads = with_flat_reads(c, out);
+    out.push_back(rows(flat_reads));
+    return make_seq(std::move(out));
+  }
+
+  /// Rows of the last axis; the other axes are one parallel loop.
+  Stmt rows(const Compute& c) const {
+    const std::vector<Expr>& shape = shape_of(c.tensor);
     const std::vector<Expr> outer(shape.begin(), shape.end() - 1);
     int64_t n = 0;
     const int64_t grain = is_const_int(shape.back(), &n)

@@ -43,4 +43,9 @@ struct ConvWindow {
 std::vector<ir::Stmt> prefetch_residuals(const FusedTask& fused,
                                          const std::vector<ir::Value>& indices);
 
+/// True where the output's memory order is along the columns of an image, not along channels (NCHW after the epilogue).
+bool stores_along_pixels(const FusedTask& fused);
+/// The convolution whose blocks and tiles are counted at run time (cpu_conv2d_any.cpp).
+ir::Module conv_of_any_size(const FusedTask& fused, const CpuTargetInfo& target);
+
 }  // namespace hidet::graph

@@ -282,7 +282,9 @@ CpuSchedule cpu_conv2d_schedule() {
           false,
           true,
           false,
-          [](const FusedTask& f, const CpuTargetInfo& t) { return Conv(f, t).run(); }};
+          [](const FusedTask& f, const CpuTargetInfo& t) {
+            return stores_along_pixels(f) ? conv_of_any_size(f, t) : Conv(f, t).run();
+          }};
 }
 
 }  // namespace hidet::graph

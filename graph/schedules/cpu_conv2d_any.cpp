@@ -1,5 +1,5 @@
 // cpu_conv2d_any.cpp - convolution in NHWC with a packed weight where sizes of the image are known at run time only: the tasks of
-// cpu_conv2d.cpp with blocks and tiles counted at run time. A tile is up to 14 pixels of one output row (1 x 1: flat
+// cpu_conv2d.cpp with blocks and tiles counted at run time. Also where the stores run along pixels (NCHW). A tile is up to 14 pixels of one output row (1 x 1: flat
 // pixels), an instance a height, chosen by a switch; its sums go to scratch and from there through the epilogue, which so is
 // written once.
 #include "schedules/conv_window.h"
@@ -24,6 +24,7 @@ class AnyConv {
     copied_ = !point_ || w_.sh > 1 || w_.sw > 1;
     if (!copied_) shape_ = shape_in_place(target, w_.c);
     blocks_ = (w_.n + shape_.columns() - 1) / shape_.columns();
+    along_pixels_ = stores_along_pixels(fused);
     tiles_outside_ = w_.weight_bytes(shape_.columns()) <= kSmallWeight;
   }
 
@@ -89,32 +90,52 @@ class AnyConv {
                  image = make_var("image", Type(i64)), first = make_var("first", Type(i64)),
                  begin = make_var("begin", Type(i64)), block = make_var("block", Type(u32));
     for (const VarRef& p : {from, pixels, width, image, first, begin, block}) f.params.push_back(p);
-    const VarRef row = make_var("row", Type(i64), true),
-                 column = make_var("column", Type(i64), true);
-    std::vector<Stmt> all{make_stmt<DeclVar>({}, row, first),
-                          make_stmt<DeclVar>({}, column, begin)};
-    all.push_back(loop("i", pixels, LoopKind::serial, [&](const Value& i) {
+    const Value column(begin), size(pixels), line(width);
+    const Value at = Value(make_cast(block, Type(i64))) * number(shape_.columns());
+    // Flat pixels may go on in the next rows: a row of the image at a time.
+    f.body = loop("y", parts_of(column + size, line).expr(), LoopKind::serial, [&](const Value& y) {
       std::vector<Stmt> body;
-      const Value results =
-          declare(body, "results", Value(Expr(from)) + i * number(shape_.columns()));
-      const Value at = Value(make_cast(block, Type(i64))) * number(shape_.columns());
-      for (Stmt& s :
-           store_raw_row(results, columns, shape_.lanes, [&](const Value& c, const Value& value) {
-             return fused_.store(
-                 {Value(Expr(image)), Value(Expr(row)), Value(Expr(column)), at + c}, value);
-           }))
-        body.push_back(std::move(s));
-      body.push_back(make_stmt<Assign>({}, column, (Value(Expr(column)) + number(1)).expr()));
-      // Flat pixels go on in the next row.
-      body.push_back(make_stmt<If>(
-          {}, (Value(Expr(column)) == Value(Expr(width))).expr(),
-          make_seq({make_stmt<Assign>({}, column, index(0)),
-                    make_stmt<Assign>({}, row, (Value(Expr(row)) + number(1)).expr())}),
-          Stmt()));
+      const Value row = declare(body, "row", Value(first) + y),
+                  skipped = declare(body, "skipped", y * line - column),
+                  from_pixel = declare(body, "from_pixel", most(skipped, 0)),
+                  to_pixel = declare(body, "to_pixel", least(size, skipped + line));
+      const auto store = [&](const Value& i, const Value& c, const Value& value) {
+        return fused_.store({Value(image), row, i - skipped, at + c}, value);
+      };
+      body.push_back(along_pixels_
+                         ? channel_by_channel(Value(from), columns, from_pixel, to_pixel, store)
+                         : pixel_by_pixel(Value(from), columns, from_pixel, to_pixel, store));
       return make_seq(std::move(body));
-    }));
-    f.body = make_seq(std::move(all));
+    });
     return f;
+  }
+
+  using PixelStore = std::function<Stmt(const Value& i, const Value& c, const Value& value)>;
+  Stmt pixel_by_pixel(const Value& from, int64_t columns, const Value& begin, const Value& end,
+                      const PixelStore& store) const {
+    return loop_from("i", begin.expr(), end.expr(), 1, [&](const Value& i) {
+      std::vector<Stmt> body;
+      const Value results = declare(body, "results", from + i * number(shape_.columns()));
+      for (Stmt& s :
+           store_raw_row(results, columns, shape_.lanes,
+                         [&](const Value& c, const Value& value) { return store(i, c, value); }))
+        body.push_back(std::move(s));
+      return make_seq(std::move(body));
+    });
+  }
+  /// For outputs in NCHW: what is stored together lies together.
+  Stmt channel_by_channel(const Value& from, int64_t columns, const Value& begin, const Value& end,
+                          const PixelStore& store) const {
+    return loop("c", index(columns), LoopKind::serial, [&](const Value& c) {
+      return loop_from("i", begin.expr(), end.expr(), 1, [&](const Value& i) {
+        std::vector<Stmt> body;
+        const Value value =
+            declare(body, "value",
+                    Value(make_load(from.expr(), (i * number(shape_.columns()) + c).expr(), 1)));
+        body.push_back(store(i, c, value));
+        return make_seq(std::move(body));
+      });
+    });
   }
 
   Stmt tasks() const {
@@ -236,7 +257,7 @@ class AnyConv {
   const FusedTask& fused_;
   ConvWindow w_;
   TileShape shape_;
-  bool point_ = false, copied_ = false, tiles_outside_ = false;
+  bool point_ = false, copied_ = false, tiles_outside_ = false, along_pixels_ = false;
   int64_t blocks_ = 0;  ///< column blocks
   int64_t step_ = 0;    ///< elements from an output pixel to the next
 };
@@ -251,13 +272,21 @@ bool accepts(const Task& t) {
 
 }  // namespace
 
+bool stores_along_pixels(const FusedTask& fused) {
+  std::vector<Value> at;
+  for (const char* name : {"image", "row", "column", "channel"})
+    at.emplace_back(Expr(make_var(name, Type(i64))));
+  const std::vector<Value> to = fused.finish(at, Value(make_const(0, f32))).indices;
+  const auto stride = [&](size_t d) { return stride_in(to.back().expr(), *as<Var>(at[d].expr())); };
+  return stride(3) == 0 && stride(2) == 1;
+}
+
+Module conv_of_any_size(const FusedTask& fused, const CpuTargetInfo& target) {
+  return AnyConv(fused, target).run();
+}
+
 CpuSchedule cpu_conv2d_any_schedule() {
-  return {"packed convolution, sizes at run time",
-          accepts,
-          false,
-          true,
-          false,
-          [](const FusedTask& f, const CpuTargetInfo& t) { return AnyConv(f, t).run(); }};
+  return {"packed convolution, sizes at run time", accepts, false, true, false, conv_of_any_size};
 }
 
 }  // namespace hidet::graph

@@ -48,6 +48,18 @@ TEST(Convolution, SpecialValues) {
     check_on(in, ops::conv2d(in, w, {1, 1}, {1, 1, 1, 1}), {with_specials({1, 3, 7, 9})});
 }
 
+TEST(Convolution, StoredAlongPixels) {
+  const Tensor x = symbol({"n", 6, 9, 17}), any = symbol({"n", 6, "h", "w"});
+  const Tensor bias = weight({1, 35, 1, 1}, 2);
+  for (const Tensor& in : {x, any})
+    for (int64_t kernel : {1, 3}) {
+      const int64_t pad = kernel / 2;
+      const Tensor y =
+          ops::conv2d(in, weight({35, 6, kernel, kernel}, 1), {1, 1}, {pad, pad, pad, pad});
+      check(in, y + bias, {{1, 6, 9, 17}, {2, 6, 9, 17}, {0, 6, 9, 17}});
+    }
+}
+
 TEST(ConvolutionAtRunTime, ThreeByThree) {
   const Tensor x = symbol({"n", 5, "h", "w"});
   const Tensor y = ops::conv2d(x, weight({37, 5, 3, 3}, 1), {1, 1}, {1, 1, 1, 1});
@@ -87,6 +99,37 @@ TEST(ConvolutionAtRunTime, LargeWeight) {
   const Tensor x = symbol({1, 128, "h", "w"});
   check(x, ops::conv2d(x, weight({128, 128, 3, 3}, 1), {1, 1}, {1, 1, 1, 1}),
         {{1, 128, 9, 30}, {1, 128, 2, 2}});
+}
+
+TEST(Moves, TransposedReadsWithAndBesideSquares) {
+  const Tensor x = symbol({"n", "c", "h", "w"});
+  const Tensor y = ops::transpose(x * ops::sigmoid(x), {0, 2, 3, 1});
+  check(x, y,
+        {{1, 32, 4, 16}, {2, 19, 3, 37}, {1, 3, 5, 7}, {1, 1, 1, 1}, {1, 40, 1, 16}, {0, 2, 2, 2}},
+        1);
+  const Tensor m = symbol({33, 50});
+  check_on(m, ops::transpose(m, {1, 0}) + weight({33}, 1), {with_specials({33, 50})}, 1);
+}
+TEST(Moves, ChannelsOfTwoTensorsTransposed) {
+  const Tensor x = symbol({1, 20, 6, "w"});
+  const Tensor y = ops::concat({x, ops::relu(x)}, 1);
+  check(x, ops::transpose(y, {0, 2, 3, 1}), {{1, 20, 6, 5}, {1, 20, 6, 48}});
+}
+TEST(Moves, ReshapeInsideAChain) {
+  const Tensor x = symbol({"n", 4, 96}), any = symbol({2, "h", "w"});
+  check(x, ops::reshape(x, {"n", 12, 4, 8}) * weight({12, 1, 1}, 1) + weight({8}, 2),
+        {{1, 4, 96}, {3, 4, 96}, {0, 4, 96}}, 1);
+  const Tensor y = ops::reshape(any, {2, -1}) * 2.0;
+  check(any, ops::reshape(y, {"w", "h", 2}) + 1.0, {{2, 3, 17}, {2, 1, 1}});
+}
+TEST(Moves, GroupNormOfAConvolution) {
+  const Tensor x = symbol({1, 3, "h", "w"});
+  const Tensor y = ops::conv2d(x, weight({12, 3, 3, 3}, 1), {1, 1}, {1, 1, 1, 1});
+  const Tensor groups = ops::reshape(y, {1, 4, -1});
+  const Tensor centred = groups - ops::reduce_mean(groups, {2}, true);
+  const Tensor z =
+      ops::reshape(centred, y.shape_expr()) * weight({12, 1, 1}, 2) + weight({12, 1, 1}, 3);
+  check(x, ops::conv2d(z, weight({5, 12, 1, 1}, 4)), {{1, 3, 5, 9}, {1, 3, 16, 16}, {1, 3, 1, 1}});
 }
 
 TEST(Depthwise, BordersAndChannelsBesideAVector) {

@@ -1,0 +1,158 @@
+// transposed.cpp - elementwise kernels whose reads run along another axis than their stores: tasks of `lanes` positions of the
+// axis that is read along, by all of the last axis, in squares that stay in the L1 cache. The rest beside whole
+// vectors goes value by value.
+#include "schedules/transposed.h"
+
+#include <hidet/ir/rewriter.h>
+
+#include <algorithm>
+
+namespace hidet::graph {
+using namespace ir;
+
+namespace {
+
+/// Elements that one chunk of the parallel loop should at least do.
+constexpr int64_t kGrainElements = 8192;
+
+/// What is stored, where it is stored in place.
+struct Plain {
+  Expr value;
+  VarRef to;
+};
+std::optional<Plain> stored_in_place(const FusedTask& fused, const Compute& c) {
+  if (!fused.is_output(c.tensor)) return Plain{c.value, c.tensor};
+  const FusedTask::Stored s =
+      fused.finish(std::vector<Value>(c.axes.begin(), c.axes.end()), Value(c.value));
+  const std::vector<Expr>&from = shape_of(c.tensor), &to = shape_of(fused.output);
+  if (s.indices.size() != c.axes.size() || from.size() != to.size()) return std::nullopt;
+  for (size_t d = 0; d < to.size(); d++)
+    if (!same(s.indices[d].expr(), c.axes[d]) || !equal(from[d], to[d])) return std::nullopt;
+  return Plain{s.value.expr(), fused.output};
+}
+
+/// The axis that all large reads of `value` run along, if it is not the last.
+std::optional<size_t> read_axis(const Expr& value, const std::vector<VarRef>& axes) {
+  std::vector<int> along(axes.size());
+  visit_all(value, [&](const Node& n) {
+    const Element* e = as<Element>(&n);
+    if (!e || e->indices.empty()) return;
+    for (size_t a = 0; a < axes.size(); a++) {
+      bool outside = true;
+      for (size_t d = 0; d + 1 < e->indices.size(); d++)
+        outside = outside && stride_in(e->indices[d], *axes[a]) == 0;
+      along[a] += outside && stride_in(e->indices.back(), *axes[a]) == 1;
+    }
+  });
+  const size_t best =
+      static_cast<size_t>(std::max_element(along.begin(), along.end()) - along.begin());
+  if (along.back() > 0 || along[best] == 0) return std::nullopt;
+  return best;
+}
+
+bool shorter(const Expr& extent, int64_t n) {
+  int64_t known = 0;
+  return is_const_int(extent, &known) && known < n;
+}
+
+class Transposed {
+ public:
+  Transposed(const Compute& c, Plain plain, size_t axis, int64_t lanes)
+      : c_(c), plain_(std::move(plain)), axis_(axis), lanes_(lanes) {}
+
+  Stmt run() const {
+    const std::vector<Expr>& shape = shape_of(c_.tensor);
+    const Value extent(make_cast(shape[axis_], Type(i64))),
+        last(make_cast(shape.back(), Type(i64)));
+    std::vector<Expr> outer(shape.begin(), shape.end() - 1);
+    outer[axis_] = ((extent + number(lanes_ - 1)) / number(lanes_)).expr();
+    int64_t n = 1;
+    is_const_int(last.expr(), &n);
+    const int64_t grain = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, n * lanes_));
+    return loop(
+        "part", size_of(outer), LoopKind::parallel,
+        [&](const Value& part) {
+          Unflattened at = unflatten(part.expr(), outer);
+          std::vector<Stmt> body = at.declarations;
+          const Value first = declare(body, "first", at.indices[axis_] * number(lanes_)),
+                      count = declare(body, "count", least_of(number(lanes_), extent - first));
+          const VarRef square = make_var(
+              "square",
+              Type::tensor(
+                  {dtype_of(plain_.to), {index(lanes_), index(lanes_)}, {}, Scope::registers}));
+          body.push_back(make_stmt<DeclTensor>({}, square, Expr()));
+          body.push_back(loop_from("j", index(0), last.expr(), lanes_, [&](const Value& j) {
+            std::vector<Stmt> one;
+            const Value width = declare(one, "width", least_of(number(lanes_), last - j));
+            one.push_back(fill(square, at.indices, first, count, j, width));
+            one.push_back(empty(square, at.indices, first, count, j, width));
+            return make_seq(std::move(one));
+          }));
+          return make_seq(std::move(body));
+        },
+        grain);
+  }
+
+ private:
+  static Value least_of(const Value& a, const Value& b) {
+    return Value(make_binary(BinaryOp::min, a.expr(), b.expr()));
+  }
+  std::vector<Value> place(std::vector<Value> at, const Value& along, const Value& last) const {
+    at[axis_] = along;
+    at.push_back(last);
+    return at;
+  }
+  /// body(i) for i < count, as a vector where count is `lanes_`.
+  Stmt across(const Value& count, const std::function<Stmt(const Value&)>& body) const {
+    return make_stmt<If>({}, (count == number(lanes_)).expr(),
+                         loop("lane", index(lanes_), LoopKind::vectorize, body),
+                         loop("i", count.expr(), LoopKind::serial, body));
+  }
+
+  /// square[l][i] = value at (first + i, j + l)
+  Stmt fill(const VarRef& square, const std::vector<Value>& at, const Value& first,
+            const Value& count, const Value& j, const Value& width) const {
+    return loop("l", width.expr(), LoopKind::serial, [&](const Value& l) {
+      return across(count, [&](const Value& i) -> Stmt {
+        Substitution map;
+        const std::vector<Value> here = place(at, first + i, j + l);
+        for (size_t d = 0; d < here.size(); d++)
+          map.emplace(c_.axes[d].get(), make_cast(here[d].expr(), c_.axes[d]->type));
+        return make_stmt<ElementStore>(
+            {}, square, std::vector<Expr>{l.expr(), i.expr()},
+            make_cast(substitute(plain_.value, map), Type(dtype_of(plain_.to))), false);
+      });
+    });
+  }
+  /// output at (first + i, j + l) = square[l][i]
+  Stmt empty(const VarRef& square, const std::vector<Value>& at, const Value& first,
+             const Value& count, const Value& j, const Value& width) const {
+    return loop("i", count.expr(), LoopKind::serial, [&](const Value& i) {
+      return across(width, [&](const Value& l) -> Stmt {
+        std::vector<Expr> to;
+        for (const Value& v : place(at, first + i, j + l)) to.push_back(v.expr());
+        return make_stmt<ElementStore>({}, plain_.to, to,
+                                       make_element(square, {l.expr(), i.expr()}), false);
+      });
+    });
+  }
+
+  const Compute& c_;
+  Plain plain_;
+  size_t axis_;
+  int64_t lanes_;
+};
+
+}  // namespace
+
+std::optional<Stmt> transposed_nest(const FusedTask& fused, const Compute& c, int lanes) {
+  if (c.axes.size() < 2) return std::nullopt;
+  std::optional<Plain> plain = stored_in_place(fused, c);
+  if (!plain || dtype_of(plain->to) != f32) return std::nullopt;
+  const std::optional<size_t> axis = read_axis(plain->value, c.axes);
+  const std::vector<Expr>& shape = shape_of(c.tensor);
+  if (!axis || shorter(shape[*axis], 4) || shorter(shape.back(), 2)) return std::nullopt;
+  return Transposed(c, std::move(*plain), *axis, lanes).run();
+}
+
+}  // namespace hidet::graph
