@@ -106,10 +106,9 @@ void cast_lanes(const LaneStep& s, const void* in, void* out, int n) {
 template <class T, class Out>
 void load_plain(const void* data, const int64_t* at, Out* out, int n) {
   const T* base = static_cast<const T*>(data);
-  // An i8 is a number, not a letter.
   each(n, [&](int i) {
-    out[i] = static_cast<Out>(base[at[i]]);
-  });  // NOLINT(bugprone-signed-char-misuse)
+    out[i] = static_cast<Out>(base[at[i]]);  // NOLINT(bugprone-signed-char-misuse): i8 is a number
+  });
 }
 template <float (*convert)(uint16_t)>
 void load_half(const void* data, const int64_t* at, double* out, int n) {
