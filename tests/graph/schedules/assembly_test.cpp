@@ -1,0 +1,105 @@
+// assembly_test.cpp - the assembly of the CPU templates' main loops: vectors as wide as the level has, nothing spilled.
+#include <gmock/gmock.h>
+#include <hidet/backends/cpu.h>
+#include <hidet/hidet.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "build/plan.h"
+#include "build/split.h"
+
+namespace hidet::test {
+namespace {
+
+/// The loops of an assembly text that have no loop inside: the lines from a label to a jump back to it.
+std::vector<std::vector<std::string>> inner_loops(const std::string& assembly) {
+  std::vector<std::string> lines;
+  std::map<std::string, size_t> labels;
+  std::vector<std::vector<std::string>> loops;
+  size_t end_of_last = 0;
+  std::istringstream in(assembly);
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(line);
+    if (line.rfind(".LBB", 0) == 0) labels[line.substr(0, line.find(':'))] = lines.size() - 1;
+    const size_t target = line.find(".LBB");
+    if (line.rfind("\tj", 0) != 0 || target == std::string::npos) continue;
+    const auto label =
+        labels.find(line.substr(target, line.find_first_of(" \t#", target) - target));
+    if (label == labels.end() || label->second < end_of_last) continue;
+    loops.emplace_back(lines.begin() + static_cast<long>(label->second), lines.end());
+    end_of_last = lines.size();
+  }
+  return loops;
+}
+
+size_t count(const std::vector<std::string>& loop, const std::string& a,
+             const std::string& b = "") {
+  return static_cast<size_t>(std::count_if(loop.begin(), loop.end(), [&](const std::string& line) {
+    return line.find(a) != std::string::npos && line.find(b) != std::string::npos;
+  }));
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += line + "\n";
+  return out;
+}
+
+/// The texts of the kernels of a graph's run part.
+std::vector<std::string> texts_of(const FlowGraph& g, const graph::CpuTargetInfo& target) {
+  const graph::Parts parts = graph::split(g);
+  graph::KernelStore kernels(target);
+  for (const graph::Group& group : graph::fuse(parts.run, g.output_tensors()))
+    if (!group.is_view) (void)kernels.add(group);
+  kernels.finish();
+  std::vector<std::string> texts;
+  for (const graph::PlanKernel& k : kernels.kernels()) texts.push_back(k.text);
+  return texts;
+}
+
+struct Level {
+  const char* target;
+  int vector_bytes;
+  const char* wide;
+};
+
+void expect_clean_loops(const FlowGraph& g, size_t fma_at_least) {
+  for (const Level& level : {Level{"x86-64-v4", 64, "%zmm"}, Level{"x86-64-v3", 32, "%ymm"}}) {
+    size_t most = 0;
+    for (const std::string& text : texts_of(g, {level.target, level.vector_bytes}))
+      for (const auto& loop :
+           inner_loops(backends::emit_assembly(text, {.target = level.target}))) {
+        const size_t wide = count(loop, "vfmadd", level.wide);
+        most = std::max(most, wide);
+        if (wide < 8) continue;  // not a main loop
+        EXPECT_EQ(wide, count(loop, "vfmadd")) << level.target;
+        EXPECT_EQ(count(loop, "(%rsp)", level.wide), 0u) << level.target << ": spills in\n"
+                                                         << joined(loop);
+        EXPECT_EQ(count(loop, "(%rbp)", level.wide), 0u) << level.target << ": spills";
+      }
+    EXPECT_GE(most, level.vector_bytes == 64 ? fma_at_least : 12) << level.target;
+  }
+}
+
+TEST(TemplateAssembly, PackedMatmul) {
+  const Tensor x = symbol({128, 768}, f32, {}, "x");
+  expect_clean_loops(optimize(trace_from(ops::matmul(x, randn({768, 3072})))), 24);
+}
+
+TEST(TemplateAssembly, BatchMatmul) {
+  const Tensor a = symbol({12, "n", 64}, f32, {}, "a"), b = symbol({12, 64, "n"}, f32, {}, "b");
+  expect_clean_loops(optimize(trace_from({ops::matmul(a, b)}, {a, b})), 24);
+}
+
+TEST(TemplateAssembly, Convolution) {
+  const Tensor x = symbol({1, 64, 56, 56}, f32, {}, "x");
+  for (const int64_t kernel : {1, 3})
+    expect_clean_loops(
+        optimize(trace_from(ops::conv2d(x, randn({64, 64, kernel, kernel}), {1, 1},
+                                        {kernel / 2, kernel / 2, kernel / 2, kernel / 2}))),
+        24);
+}
+
+}  // namespace
+}  // namespace hidet::test
