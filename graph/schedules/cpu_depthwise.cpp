@@ -1,7 +1,8 @@
 // cpu_depthwise.cpp - depthwise convolution in NHWC (docs/cpu_kernels.md, 6). A task is one output row; pixels go in
 // groups whose accumulators share the loaded input columns, channels innermost, so that memory is read in order.
-// Groups at the border are instances without the columns outside; rows outside shorten the loop over kernel rows.
-#include "schedules/tile.h"
+// Groups at the border are instances without the columns outside; rows outside shorten the loop over kernel rows. Where the
+// width is known at run time only, pixels at the border go one by one and check their columns.
+#include "schedules/conv_window.h"
 
 #include <hidet/ir/primitives.h>
 
@@ -14,25 +15,25 @@ namespace {
 
 /// Most pixels of a group.
 constexpr int64_t kGroup = 7;
+/// Pixels of a row that is not known, for the size of tasks.
+constexpr int64_t kRow = 32;
 
 class Depthwise {
  public:
   Depthwise(const FusedTask& fused, const CpuTargetInfo& target)
-      : fused_(fused), lanes_(tile_shape(target).lanes) {
-    const VarRef &x = fused.anchor.inputs[0], &y = fused.anchor.outputs[0];
-    const auto& at = fused.anchor.attrs;
-    height_ = extent_of(x, 1), width_ = extent_of(x, 2), c_ = extent_of(x, 3);
-    oh_ = extent_of(y, 1), ow_ = extent_of(y, 2);
-    r_ = at.at("kernel_h"), s_ = at.at("kernel_w"), sh_ = at.at("stride_h"),
-    sw_ = at.at("stride_w");
-    dh_ = at.at("dilation_h"), dw_ = at.at("dilation_w"), top_ = at.at("pad_t"),
-    left_ = at.at("pad_l");
+      : fused_(fused), lanes_(tile_shape(target).lanes), w_(fused) {
+    const bool known = is_const_int(w_.width.expr(), &width_) && is_const_int(w_.ow.expr(), &ow_);
+    if (!known) width_ = ow_ = -1;
   }
 
   Module run() {
     Module m;
     m.name = fused_.name;
-    m.functions.push_back(fused_.launch(rows()));
+    std::vector<Stmt> body;
+    for (Value* size : {&w_.height, &w_.width, &w_.oh, &w_.ow})
+      if (!is_const_int(size->expr())) *size = declare(body, "size", *size);
+    body.push_back(rows());
+    m.functions.push_back(fused_.launch(make_seq(std::move(body))));
     return m;
   }
 
@@ -42,74 +43,107 @@ class Depthwise {
     const Value images(shape_of(fused_.anchor.inputs[0])[0]);
     const Value x = declare(body, "x", pointer_to(fused_.anchor.inputs[0])),
                 w = declare(body, "w", pointer_to(fused_.anchor.inputs[1]));
-    const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, ow_ * c_));
+    const int64_t row = std::max<int64_t>(1, (ow_ < 0 ? kRow : ow_) * w_.c);
     body.push_back(loop(
-        "task", (images * number(oh_)).expr(), LoopKind::parallel,
+        "task", (images * w_.oh).expr(), LoopKind::parallel,
         [&](const Value& task) {
           std::vector<Stmt> in;
-          const Value image = declare(in, "image", task / number(oh_)),
-                      row = declare(in, "row", task % number(oh_));
-          const Value h = declare(in, "h", row * number(sh_) - number(top_));
+          const Value image = declare(in, "image", task / w_.oh),
+                      row = declare(in, "row", task % w_.oh);
+          const Value h = declare(in, "h", row * number(w_.sh) - number(w_.top));
           const Value source =
-              declare(in, "source", x + (image * number(height_) + h) * number(width_ * c_));
-          for (Stmt& s : groups(source, w, image, row, h)) in.push_back(std::move(s));
+              declare(in, "source", x + (image * w_.height + h) * (w_.width * number(w_.c)));
+          const Place at{source, w, image, row, h};
+          for (Stmt& s : ow_ < 0 ? groups_at_run_time(at) : groups(at)) in.push_back(std::move(s));
           return make_seq(std::move(in));
         },
-        grain));
+        std::max<int64_t>(1, 8192 / row)));
     return make_seq(std::move(body));
   }
+
+  /// One output row: its first input row, which may lie outside, the weights, and where it is.
+  struct Place {
+    Value source, w, image, row, h;
+  };
+  /// Which columns of a group are inside: those of a group at a constant position, all, or to be checked.
+  struct Columns {
+    std::optional<int64_t> like;
+    std::optional<Value> checked;
+  };
 
   bool inside(int64_t column) const { return column >= 0 && column < width_; }
   /// True where all columns that a group reads are inside the image.
   bool interior(int64_t at, int64_t pixels) const {
-    return inside(at * sw_ - left_) && inside((at + pixels - 1) * sw_ - left_ + (s_ - 1) * dw_);
+    return inside(at * w_.sw - w_.left) &&
+           inside((at + pixels - 1) * w_.sw - w_.left + (w_.s - 1) * w_.dw);
   }
 
-  std::vector<Stmt> groups(const Value& source, const Value& w, const Value& image,
-                           const Value& row, const Value& h) const {
+  std::vector<Stmt> groups(const Place& place) const {
     std::vector<Stmt> out;
     const std::vector<int64_t> parts = split_evenly(ow_, kGroup);
     int64_t at = 0;
     for (size_t i = 0; i < parts.size();) {
       const int64_t pixels = parts[i];
       if (!interior(at, pixels)) {
-        out.push_back(channels(number(at), at, pixels, source, w, image, row, h));
+        out.push_back(channels(number(at), {at, {}}, pixels, place));
         at += pixels, i++;
         continue;
       }
       int64_t end = at;
       while (i < parts.size() && parts[i] == pixels && interior(end, pixels)) end += pixels, i++;
-      out.push_back(loop_from("at", index(at), index(end), pixels, [&](const Value& v) {
-        return channels(v, at, pixels, source, w, image, row, h);
-      }));
+      out.push_back(loop_from("at", index(at), index(end), pixels,
+                              [&](const Value& v) { return channels(v, {}, pixels, place); }));
       at = end;
     }
     return out;
   }
 
-  /// All channels of one group. `like`: a constant position with the same columns outside.
-  Stmt channels(const Value& at, int64_t like, int64_t pixels, const Value& source, const Value& w,
-                const Value& image, const Value& row, const Value& h) const {
+  /// Pixels whose columns are inside in groups, the others one by one.
+  std::vector<Stmt> groups_at_run_time(const Place& place) const {
+    std::vector<Stmt> out;
+    const int64_t reach = (w_.s - 1) * w_.dw + 1;
+    const Value inside_end = largest(w_.width + number(w_.left - reach + w_.sw), 0) / number(w_.sw);
+    const Value begin = declare(out, "begin", least(number((w_.left + w_.sw - 1) / w_.sw), w_.ow));
+    const Value end =
+        declare(out, "end",
+                least(w_.ow, Value(make_binary(BinaryOp::max, begin.expr(), inside_end.expr()))));
+    const auto edge = [&](const Value& at) { return channels(at, {{}, at}, 1, place); };
+    out.push_back(loop_from("at", index(0), begin.expr(), 1, edge));
+    Value from = begin;
+    for (int64_t pixels : {kGroup, kGroup / 2}) {
+      const Value to = declare(out, "to", from + (end - from) / number(pixels) * number(pixels));
+      out.push_back(loop_from("at", from.expr(), to.expr(), pixels,
+                              [&](const Value& at) { return channels(at, {}, pixels, place); }));
+      from = to;
+    }
+    out.push_back(loop_from("at", from.expr(), w_.ow.expr(), 1, edge));
+    return out;
+  }
+  static Value largest(const Value& a, int64_t b) {
+    return Value(make_binary(BinaryOp::max, a.expr(), index(b)));
+  }
+
+  /// All channels of one group.
+  Stmt channels(const Value& at, const Columns& columns, int64_t pixels, const Place& place) const {
     std::vector<Stmt> out;
     const auto body = [&](const Value& c, int width) {
-      return group(at, like, pixels, source, w, image, row, h, c, width);
+      return group(at, columns, pixels, place, c, width);
     };
-    const int64_t whole = c_ / lanes_ * lanes_;
+    const int64_t whole = w_.c / lanes_ * lanes_;
     if (whole)
       out.push_back(loop_from("c", index(0), index(whole), lanes_,
                               [&](const Value& c) { return body(c, lanes_); }));
     int64_t done = whole;
     for (int width = lanes_ / 2; width >= 1; width /= 2)
-      if (c_ - done >= width) {
+      if (w_.c - done >= width) {
         out.push_back(body(number(done), width));
         done += width;
       }
     return make_seq(std::move(out));
   }
 
-  Stmt group(const Value& at, int64_t like, int64_t pixels, const Value& source, const Value& w,
-             const Value& image, const Value& row, const Value& h, const Value& c,
-             int width) const {
+  Stmt group(const Value& at, const Columns& columns, int64_t pixels, const Place& place,
+             const Value& c, int width) const {
     const Type vector = Type::vector(f32, width);
     std::vector<Stmt> out;
     std::vector<VarRef> acc;
@@ -117,65 +151,78 @@ class Depthwise {
       acc.push_back(make_var("acc" + std::to_string(p), vector, true));
       out.push_back(make_stmt<DeclVar>({}, acc.back(), make_cast(make_const(0, f32), vector)));
     }
-    const Value first =
-        declare(out, "first", source + ((at * number(sw_) - number(left_)) * number(c_) + c));
-    out.push_back(loop("r", index(r_), LoopKind::serial, [&](const Value& r) {
-      const Value line = h + r * number(dh_);
-      const Stmt taps = kernel_row(acc, like, first, w, r, c, width);
-      if (top_ == 0 && (oh_ - 1) * sh_ + (r_ - 1) * dh_ < height_) return taps;
-      return Stmt(
-          make_stmt<If>({}, (number(0) <= line && line < number(height_)).expr(), taps, Stmt()));
+    const Value first = declare(
+        out, "first", place.source + ((at * number(w_.sw) - number(w_.left)) * number(w_.c) + c));
+    out.push_back(loop("r", index(w_.r), LoopKind::serial, [&](const Value& r) {
+      const Value line = place.h + r * number(w_.dh);
+      const Stmt taps = kernel_row(acc, columns, first, place.w, r, c, width);
+      if (rows_inside()) return taps;
+      return Stmt(make_stmt<If>({}, (number(0) <= line && line < w_.height).expr(), taps, Stmt()));
     }));
     for (int64_t p = 0; p < pixels; p++)
       for (Stmt& s : store_lanes(
                acc[static_cast<size_t>(p)], width, [&](const Value& lane, const Value& value) {
-                 return fused_.store({image, row, at + number(p), c + lane}, value);
+                 return fused_.store({place.image, place.row, at + number(p), c + lane}, value);
                }))
         out.push_back(std::move(s));
     return make_seq(std::move(out));
   }
 
+  bool rows_inside() const {
+    int64_t height = 0, oh = 0;
+    return w_.top == 0 && is_const_int(w_.height.expr(), &height) &&
+           is_const_int(w_.oh.expr(), &oh) && (oh - 1) * w_.sh + (w_.r - 1) * w_.dh < height;
+  }
+
   /// acc[p] += x * w for the columns of one kernel row; a column is loaded once.
-  Stmt kernel_row(const std::vector<VarRef>& acc, int64_t like, const Value& first, const Value& w,
-                  const Value& r, const Value& c, int width) const {
+  Stmt kernel_row(const std::vector<VarRef>& acc, const Columns& columns, const Value& first,
+                  const Value& w, const Value& r, const Value& c, int width) const {
     std::vector<Stmt> out;
-    const Value line = declare(out, "line", first + r * number(dh_ * width_ * c_));
+    const Value line = declare(out, "line", first + r * (number(w_.dh * w_.c) * w_.width));
     std::vector<Value> weights;
-    for (int64_t s = 0; s < s_; s++) {
-      const Value at = (r * number(s_) + number(s)) * number(c_) + c;
+    for (int64_t s = 0; s < w_.s; s++) {
+      const Value at = (r * number(w_.s) + number(s)) * number(w_.c) + c;
       weights.push_back(declare(out, "w", Value(make_load(w.expr(), at.expr(), width))));
     }
     const int64_t pixels = static_cast<int64_t>(acc.size()),
-                  columns = (pixels - 1) * sw_ + (s_ - 1) * dw_ + 1;
-    for (int64_t k = 0; k < columns; k++) {
-      if (!inside(like * sw_ - left_ + k)) continue;
-      std::vector<Stmt> uses;
+                  reach = (pixels - 1) * w_.sw + (w_.s - 1) * w_.dw + 1;
+    for (int64_t k = 0; k < reach; k++) {
+      if (columns.like && !inside(*columns.like * w_.sw - w_.left + k)) continue;
       const VarRef x = make_var("x", Type::vector(f32, width));
+      std::vector<Stmt> uses{
+          make_stmt<DeclVar>({}, x, make_load(line.expr(), index(k * w_.c), width))};
       for (int64_t p = 0; p < pixels; p++) {
-        const int64_t tap = k - p * sw_;
-        if (tap < 0 || tap % dw_ || tap / dw_ >= s_) continue;
+        const int64_t tap = k - p * w_.sw;
+        if (tap < 0 || tap % w_.dw || tap / w_.dw >= w_.s) continue;
         const VarRef& a = acc[static_cast<size_t>(p)];
         uses.push_back(make_stmt<Assign>(
-            {}, a, call_math("fma", {x, weights[static_cast<size_t>(tap / dw_)].expr(), a})));
+            {}, a, call_math("fma", {x, weights[static_cast<size_t>(tap / w_.dw)].expr(), a})));
       }
-      if (uses.empty()) continue;
-      out.push_back(make_stmt<DeclVar>({}, x, make_load(line.expr(), index(k * c_), width)));
-      out.insert(out.end(), uses.begin(), uses.end());
+      if (uses.size() == 1) continue;
+      if (!columns.checked) {
+        out.insert(out.end(), uses.begin(), uses.end());
+        continue;
+      }
+      const Value column = *columns.checked * number(w_.sw) + number(k - w_.left);
+      out.push_back(make_stmt<If>({}, (number(0) <= column && column < w_.width).expr(),
+                                  make_seq(std::move(uses)), Stmt()));
     }
     return make_seq(std::move(out));
   }
 
   const FusedTask& fused_;
   int lanes_;
-  int64_t height_, width_, c_, oh_, ow_, r_, s_, sh_, sw_, dh_, dw_, top_, left_;
+  ConvWindow w_;
+  int64_t width_ = -1, ow_ = -1;  ///< -1 where they are known at run time only
 };
 
 bool accepts(const Task& t) {
   if (t.name != "depthwise_nhwc") return false;
-  const VarRef &x = t.inputs[0], &y = t.outputs[0];
-  if (dtype_of(x) != f32 || !constant_shape(x, 1) || !constant_shape(y, 1)) return false;
-  for (size_t d = 1; d < 4; d++)
-    if (extent_of(x, d) < 1 || extent_of(y, d) < 1) return false;
+  const VarRef& x = t.inputs[0];
+  if (dtype_of(x) != f32 || !constant_shape(x, 3) || extent_of(x, 3) < 1) return false;
+  for (const VarRef& tensor : {x, t.outputs[0]})
+    for (size_t d = 1; d < 3; d++)
+      if (constant_shape(tensor, d) && extent_of(tensor, d) < 1) return false;
   return t.attrs.at("kernel_w") <= 7;
 }
 

@@ -138,5 +138,22 @@ TEST(Depthwise, BordersAndChannelsBesideAVector) {
   check(x, ops::clip(y, 0, 6), {{1, 19, 8, 10}, {2, 19, 8, 10}});
 }
 
+TEST(Depthwise, SizesAtRunTime) {
+  const Tensor x = symbol({"n", 35, "h", "w"});
+  const Tensor y = ops::conv2d(x, weight({35, 1, 3, 3}, 1), {1, 1}, {1, 1, 1, 1}, {1, 1}, 35);
+  check(x, ops::clip(y, 0, 6),
+        {{1, 35, 5, 14}, {2, 35, 1, 1}, {1, 35, 2, 2}, {1, 35, 3, 33}, {0, 35, 4, 4}});
+  const Tensor known = symbol({1, 35, 6, "w"});
+  check_on(known, ops::conv2d(known, weight({35, 1, 3, 3}, 1), {2, 2}, {1, 1, 1, 1}, {1, 1}, 35),
+           {with_specials({1, 35, 6, 17}), with_specials({1, 35, 6, 2})});
+}
+TEST(Depthwise, UnevenPadsAndDilationAtRunTime) {
+  const Tensor x = symbol({1, 7, "h", "w"});
+  check(x, ops::conv2d(x, weight({7, 1, 2, 3}, 1), {1, 2}, {0, 3, 2, 1}, {2, 2}, 7),
+        {{1, 7, 9, 21}, {1, 7, 3, 1}, {1, 7, 1, 4}});
+  check(x, ops::conv2d(x, weight({7, 1, 5, 5}, 1), {1, 1}, {0, 0, 0, 0}, {1, 1}, 7),
+        {{1, 7, 5, 5}, {1, 7, 6, 30}});
+}
+
 }  // namespace
 }  // namespace hidet::test
