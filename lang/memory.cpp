@@ -32,6 +32,15 @@ Handle declare(const std::string& name, DType dtype, const std::vector<Value>& s
   for (const Expr& e : info.shape)
     HIDET_REQUIRE(ir::is_const_int(e), ErrorCode::usage, at.text(), "the ", ir::scope_name(scope),
                   " tensor '", name, "' needs constant extents");
+  constexpr int64_t kMost = int64_t{1} << 20;
+  int64_t count = 1;
+  for (const Expr& e : info.shape) {
+    int64_t n = 0;
+    (void)ir::is_const_int(e, &n);
+    HIDET_REQUIRE(n <= kMost && (count *= std::max<int64_t>(n, 1)) <= kMost, ErrorCode::usage,
+                  at.text(), "the ", ir::scope_name(scope), " tensor '", name, "' has more than ",
+                  kMost, " elements");
+  }
   const VarRef var = ir::make_var(name, Type::tensor(std::move(info)), false, at);
   r.add_shared(var, at);
   r.emit(ir::make_stmt<ir::DeclTensor>(at, var, Expr()), {}, nullptr);

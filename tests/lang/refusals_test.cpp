@@ -370,6 +370,15 @@ TEST(Refusals, Types) {
   });
 }
 
+TEST(Refusals, Memory) {
+  EXPECT_REFUSED("the registers tensor 'r' has more than 1048576 elements",
+                 [&](Function&, Handle, Handle) { registers("r", f32, {int64_t{1} << 40}); });
+  EXPECT_REFUSED("the registers tensor 'r' has more than 1048576 elements",
+                 [&](Function&, Handle, Handle) { registers("r", f32, {2048, 2048}); });
+  EXPECT_REFUSED("an extent of a tensor is -1",
+                 [&](Function&, Handle, Handle) { registers("r", f32, {-1}); });
+}
+
 TEST(Refusals, Printf) {
   int line = 0;
   expect(body_refusal([&](Function&, Handle x, Handle) {
