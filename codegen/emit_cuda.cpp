@@ -65,6 +65,16 @@ __device__ __forceinline__ float hidet_floormod_f(float a, float b) { float r = 
 __device__ __forceinline__ double hidet_floormod_f(double a, double b) { double r = fmod(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
 )";
 
+// The bits of a value as another type of the same size.
+constexpr const char kBits[] =
+    R"(template <class To, class From> __device__ __forceinline__ To hidet_bits(const From& x) {
+  static_assert(sizeof(To) == sizeof(From), "sizes differ");
+  To r;
+  memcpy(&r, &x, sizeof r);
+  return r;
+}
+)";
+
 // Whole vectors where the address allows it.
 constexpr const char kVectors[] = R"(template <class T, int N> struct hidet_vec { T v[N]; };
 template <class T, int N> struct __align__(sizeof(T) * N) hidet_pack { T v[N]; };
@@ -114,7 +124,9 @@ class CudaEmitter final : public Emitter {
     std::string head = kTypes;
     if (halves_) head = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n" + head;
     head += kHelpers;
-    if (vectors_) head += kVectors;
+    if (vectors_ || !helpers_.empty()) head += kVectors;
+    if (bits_ || !helpers_.empty()) head += kBits;
+    for (const char* helper : helpers_) head += helper;
     return head + lane_functions_ + globals + prototypes + out_;
   }
 
@@ -303,11 +315,8 @@ class CudaEmitter final : public Emitter {
   Text cast(const Cast& c) override {
     if (c.how == CastKind::pointer) return {"(" + type(c.type) + ")" + operand(c.a, 14), 14};
     if (c.how == CastKind::bits) {
-      HIDET_REQUIRE(!c.type.is_vector() && !c.a->type.is_vector(), ErrorCode::unsupported,
-                    c.loc.text(), "a bit cast of vectors is not available on CUDA");
-      return {
-          "(*(const " + type(c.type) + "*)&(const " + type(c.a->type) + "&)(" + expr(c.a) + "))",
-          15};
+      bits_ = true;
+      return {"hidet_bits<" + type(c.type) + ">(" + expr(c.a) + ")", 15};
     }
     if (c.type.is_vector())
       return lanewise(c.type, {c.a}, convert(c.a->type.dtype(), c.type.dtype(), "$x0"));
@@ -345,8 +354,20 @@ class CudaEmitter final : public Emitter {
       return "true";
     return "(unsigned long long)(" + at + ") % " + std::to_string(bytes * t.lanes()) + " == 0";
   }
+  /// Registers have no addresses: their vectors are written lane by lane.
+  static bool in_registers(const Expr& base) {
+    const AddressOf* a = as<AddressOf>(base);
+    return a && a->tensor->type.tensor_info().scope == Scope::registers;
+  }
   Text vector_load(const Load& l) override {
     vectors_ = true;
+    if (in_registers(l.base)) {
+      std::string lanes;
+      for (int i = 0; i < l.type.lanes(); i++)
+        lanes += (i ? ", " : "") + operand(l.base, 15) + "[" + operand(l.index, 13) + " + " +
+                 std::to_string(i) + "]";
+      return {type(l.type) + "{{" + lanes + "}}", 15};
+    }
     const std::string at = expr(l.base) + " + " + operand(l.index, 13);
     return {"hidet_load<" + type(l.type.with_lanes(1)) + ", " + std::to_string(l.type.lanes()) +
                 ">(" + at + ", " + is_whole(l.base, l.index, l.type, at) + ")",
@@ -355,6 +376,14 @@ class CudaEmitter final : public Emitter {
   std::string vector_store(const Store& s) override {
     vectors_ = true;
     const Type& t = s.value->type;
+    if (in_registers(s.base)) {
+      const std::string x = names_.fresh("lanes");
+      std::string lanes = "{ const " + type(t) + " " + x + " = " + expr(s.value) + ";";
+      for (int i = 0; i < t.lanes(); i++)
+        lanes += " " + operand(s.base, 15) + "[" + operand(s.index, 13) + " + " +
+                 std::to_string(i) + "] = " + x + ".v[" + std::to_string(i) + "];";
+      return lanes + " }";
+    }
     const std::string at = expr(s.base) + " + " + operand(s.index, 13);
     return "hidet_store<" + type(t.with_lanes(1)) + ", " + std::to_string(t.lanes()) + ">(" + at +
            ", " + expr(s.value) + ", " + is_whole(s.base, s.index, t, at) + ");";
@@ -381,11 +410,12 @@ class CudaEmitter final : public Emitter {
       args += (args.empty() ? "" : ", ") + std::string(wide ? "(long long)" : "") + expr(a);
     }
     if (p.name == "printf") return {"printf(" + args + ")", 15};
-    if (p.name == "cp_async") return cp_async(p);
     const Primitive* row = find_primitive(p.name);
     HIDET_REQUIRE(row && row->cuda, ErrorCode::usage, p.loc.text(), "the primitive '", p.name,
                   "' is not available on CUDA");
-    if (p.type.is_vector()) return vector_prim(p, *row);
+    if (row->helper && std::find(helpers_.begin(), helpers_.end(), row->helper) == helpers_.end())
+      helpers_.push_back(row->helper);
+    if (p.type.is_vector() && !row->helper) return vector_prim(p, *row);
     if (p.name == "abs") return {"hidet_abs(" + args + ")", 15};
     return {expand(row->cuda, p), 15};
   }
@@ -400,20 +430,12 @@ class CudaEmitter final : public Emitter {
     }
     return lanewise(p.type, p.args, text);
   }
-  Text cp_async(const Prim& p) {
-    const std::string bytes = std::to_string(p.attrs.at(0));
-    const std::string how = p.attrs[0] == 16 ? "cg" : "ca";
-    return {"asm volatile(\"cp.async." + how + ".shared.global [%0], [%1], " + bytes +
-                ";\\n\" ::\"r\"((unsigned)__cvta_generic_to_shared(" + expr(p.args.at(0)) +
-                ")), \"l\"(" + expr(p.args.at(1)) + "))",
-            15};
-  }
-
   std::string lane_functions_;
   std::map<std::string, std::string> lane_names_;
   int lane_count_ = 0, asserts_ = 0;
   int64_t dynamic_offset_ = 0;  ///< bytes of dynamic shared memory that the function has declared
-  bool halves_ = false, vectors_ = false;
+  std::vector<const char*> helpers_;  ///< of the primitives used
+  bool halves_ = false, vectors_ = false, bits_ = false;
   Multiples multiples_;  ///< of the function that is written
 };
 

@@ -5,6 +5,7 @@
 #include <hidet/backends/cuda.h>
 #include <hidet/codegen/codegen.h>
 #include <hidet/ir/passes.h>
+#include <hidet/ir/primitives.h>
 #include <hidet/ir/rewriter.h>
 #include <hidet/ir/value.h>
 #include <hidet/lang/build.h>
@@ -88,21 +89,53 @@ Texts emit(const Module& module) {
   return t;
 }
 
-std::vector<ModuleImage> device_images(const Module& module, const std::string& text,
+/// The first primitive of the CUDA functions that `arch` lacks; null where it has all.
+const Prim* lacking(const Module& device, const backends::CudaArch& arch) {
+  const Prim* found = nullptr;
+  for (const Function& f : device.functions)
+    if (is_cuda(f.kind) && f.body)
+      visit_all(f.body, [&](const Node& n) {
+        const Prim* p = as<Prim>(&n);
+        const Primitive* row = p ? find_primitive(p->name) : nullptr;
+        if (!row || found) return;
+        const bool hopper = row->min_arch == kHopperOnly;
+        if (hopper ? arch.kernels != 90 : row->min_arch > arch.arch) found = p;
+      });
+  return found;
+}
+
+/// Where no target was asked for, those of the usual ones that have all instructions.
+std::vector<std::string> targets_for(const Module& device, const std::string& asked) {
+  std::vector<std::string> targets;
+  const Prim* missing = nullptr;
+  std::string refused;
+  for (const std::string& target :
+       asked.empty() ? backends::default_cuda_targets() : std::vector<std::string>{asked}) {
+    if (const Prim* p = lacking(device, backends::CudaArch::parse(target)))
+      missing = p, refused = backends::CudaArch::parse(target).name;
+    else targets.push_back(target);
+  }
+  if (!targets.empty() || !missing) return targets;
+  const int least = find_primitive(missing->name)->min_arch;
+  throw Error(ErrorCode::usage,
+              "the primitive '" + missing->name + "' is not available on " + refused +
+                  "; it needs " +
+                  (least == kHopperOnly ? "sm_90a" : "sm_" + std::to_string(least) + " or later"),
+              missing->loc.text());
+}
+
+std::vector<ModuleImage> device_images(const Module& device, const std::string& text,
                                        const BuildOptions& o,
                                        const std::vector<std::string>& kernels) {
   std::vector<ModuleImage> images;
-  const std::vector<std::string> targets = o.cuda_arch.empty()
-                                               ? backends::default_cuda_targets()
-                                               : std::vector<std::string>{o.cuda_arch};
-  for (const std::string& target : targets) {
+  for (const std::string& target : targets_for(device, o.cuda_arch)) {
     backends::CudaOptions cuda;
     cuda.target = target;
     cuda.compiler = o.cuda_compiler;
     cuda.fast_math = o.fast_math;
     cuda.jobs = o.jobs;
     cuda.use_cache = o.use_cache;
-    const backends::CudaUnit unit{module.name, text, kernels};
+    const backends::CudaUnit unit{device.name, text, kernels};
     images.push_back({backends::CudaArch::parse(target).name,
                       Bytes(backends::compile_cuda(std::span(&unit, 1), cuda))});
   }
@@ -159,7 +192,8 @@ ModuleData compile_module(const Module& module, const BuildOptions& options) {
     data.code = Bytes(backends::build_shared_object(std::span(&unit, 1), cpu));
     if (texts.cuda.empty()) return;
     data.cuda_kernels = codegen::kernel_names(texts.host);
-    data.images = device_images(module, texts.cuda, options, codegen::kernel_names(texts.device));
+    data.images =
+        device_images(texts.device, texts.cuda, options, codegen::kernel_names(texts.device));
   });
   for (const ExternFunc& e : module.externs) data.extern_functions.push_back(e.address);
   return data;

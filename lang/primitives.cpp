@@ -1,5 +1,6 @@
 // primitives.cpp - records rows of the table of primitives.
 #include <hidet/ir/primitives.h>
+#include <hidet/lang/memory.h>
 #include <hidet/lang/primitives.h>
 #include <hidet/lang/statements.h>
 #include <hidet/runtime/error.h>
@@ -78,7 +79,36 @@ Located operand(const Located& p, const Located& v) {
       v.loc);
 }
 
+CallResult atomic(const char* name, const std::vector<Located>& args, SourceLoc at) {
+  const Type type = pointee(args[0]);
+  const DType t = type.dtype();
+  const bool bits = std::string(name) == "atomic_and" || std::string(name) == "atomic_or" ||
+                    std::string(name) == "atomic_xor";
+  const bool word = t == i32 || t == u32 || t == i64 || t == u64;
+  HIDET_REQUIRE(word || (!bits && (t == f16 || t == bf16 || t == f32 || t == f64)),
+                ErrorCode::usage, at.text(), "'", name, "' does not work on ", t.name(),
+                "; it takes i32, u32, i64, u64", bits ? "" : ", f16, bf16, f32, f64");
+  return effect(name, args, type, 1, {}, at);
+}
+
 namespace {
+/// A warp's or a block's exchange with a result, bound where it is written.
+Value bound(const char* name, const std::vector<Located>& args, const Type& type,
+            std::vector<int64_t> attrs, SourceLoc at) {
+  const Value call(
+      ir::make_prim(row_of(name, at).name, exprs(args, name), type, std::move(attrs), at),
+      reads_of(args));
+  return let(name, Located(call, at));
+}
+void require_signature(const char* name, const std::vector<Located>& args, const Type& type,
+                       SourceLoc at) {
+  const std::string problem = ir::signature_problem(row_of(name, at), exprs(args, name), type);
+  HIDET_REQUIRE(problem.empty(), ErrorCode::usage, at.text(), "'", name, "' ", problem);
+}
+void require_count(int count, const char* name, SourceLoc at) {
+  HIDET_REQUIRE(count == 1 || count == 2 || count == 4, ErrorCode::usage, at.text(), name,
+                " moves 1, 2 or 4 matrices, not ", count);
+}
 /// A warp's exchange, bound where it is written.
 Value exchange(const char* name, const std::vector<Located>& args) {
   return let(name, Located(pure(name, args, args[0].loc), args[0].loc));
@@ -112,11 +142,69 @@ Value shfl_xor(const Located& v, const Located& m) {
 Value ballot(const Located& cond) { return detail::exchange("ballot_sync", {cond}); }
 Value any_lane(const Located& cond) { return detail::exchange("any_sync", {cond}); }
 Value all_lanes(const Located& cond) { return detail::exchange("all_sync", {cond}); }
+Value match_any(const Located& v) {
+  HIDET_REQUIRE(v.value.expr() && v.value.type().is_scalar() &&
+                    (v.value.dtype().bits() == 32 || v.value.dtype().bits() == 64),
+                ErrorCode::usage, v.loc.text(), "match_any takes a value of 32 or 64 bits, not ",
+                v.value.expr() ? v.value.type().text() : "nothing");
+  const DType bits = v.value.dtype().bits() == 32 ? u32 : u64;
+  return detail::exchange("match_any_sync", {Located(reinterpret(v, Type(bits)), v.loc)});
+}
 
-void cp_async(const Located& to, const Located& from, int bytes) {
-  HIDET_REQUIRE(bytes == 4 || bytes == 8 || bytes == 16, ErrorCode::usage, to.loc.text(),
+void barrier_sync(const Located& id, const Located& count) {
+  (void)detail::effect("barrier_sync", {detail::lane_number(id), detail::lane_number(count)}, {}, 0,
+                       {}, id.loc);
+}
+void barrier_arrive(const Located& id, const Located& count) {
+  (void)detail::effect("barrier_arrive", {detail::lane_number(id), detail::lane_number(count)}, {},
+                       0, {}, id.loc);
+}
+Value syncthreads_and(const Located& cond) { return detail::exchange("syncthreads_and", {cond}); }
+Value syncthreads_or(const Located& cond) { return detail::exchange("syncthreads_or", {cond}); }
+Value syncthreads_count(const Located& cond) {
+  return detail::exchange("syncthreads_count", {cond});
+}
+
+Value ldmatrix(const Located& row, int count, bool transposed) {
+  detail::require_count(count, "ldmatrix", row.loc);
+  const Type type = Type::vector(u32, count);
+  detail::require_signature("ldmatrix", {row}, type, row.loc);
+  return detail::bound("ldmatrix", {row}, type, {count, transposed}, row.loc);
+}
+void stmatrix(const Located& row, const Located& fragment, bool transposed) {
+  const Type& t = fragment.value.type();
+  HIDET_REQUIRE(t.is_arithmetic() && t.dtype() == u32, ErrorCode::usage, row.loc.text(),
+                "stmatrix takes a vector of u32, not ", t.text());
+  detail::require_count(t.lanes(), "stmatrix", row.loc);
+  detail::require_signature("stmatrix", {row, fragment}, {}, row.loc);
+  (void)detail::effect("stmatrix", {row, fragment}, {}, 1, {t.lanes(), transposed}, row.loc);
+}
+Value Mma::operator()(const Located& a, const Located& b, const Located& c) const {
+  detail::require_signature(row, {a, b, c}, c.value.type(), a.loc);
+  return detail::bound(row, {a, b, c}, c.value.type(), {}, a.loc);
+}
+
+void assume_aligned(const Handle& pointer, int bytes, Here at) {
+  HIDET_REQUIRE(pointer.type().is_pointer() && bytes > 0 && (bytes & (bytes - 1)) == 0,
+                ErrorCode::usage, SourceLoc(at).text(),
+                "assume_aligned takes a pointer and a power of two");
+  (void)detail::effect("assume_aligned", {Located(pointer, at)}, {}, 0, {bytes}, at);
+}
+
+namespace {
+void require_bytes(int bytes, const Located& at) {
+  HIDET_REQUIRE(bytes == 4 || bytes == 8 || bytes == 16, ErrorCode::usage, at.loc.text(),
                 "cp_async copies 4, 8 or 16 bytes, not ", bytes);
+}
+}  // namespace
+void cp_async(const Located& to, const Located& from, int bytes) {
+  require_bytes(bytes, to);
   (void)detail::effect("cp_async", {to, from}, {}, 1, {bytes}, to.loc);
+}
+void cp_async(const Located& to, const Located& from, int bytes, const Located& kept) {
+  require_bytes(bytes, to);
+  (void)detail::effect("cp_async_part", {to, from, detail::lane_number(kept)}, {}, 1, {bytes},
+                       to.loc);
 }
 void cp_async_wait(int pending, Here at) {
   (void)detail::effect("cp_async_wait", {}, {}, 0, {pending}, at);

@@ -1,6 +1,7 @@
 // block.cpp - launches: blocks one after the other, the threads of a block in turns between barriers; exchange
 // within a warp; reports of threads that wait for others in vain.
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <exception>
 #include <utility>
@@ -102,6 +103,7 @@ void Machine::launch(const Block& host, const Cell* regs, const LaunchTable& tab
       t.idx[2] = static_cast<int32_t>(i / (block.dim[0] * block.dim[1]));
       t.copies.clear();
     }
+    std::fill(std::begin(block.named), std::end(block.named), NamedBarrier{});
     block.first_epoch = block.epoch = ++epoch_;
     block.warp_epochs.assign(static_cast<size_t>((threads + 31) / 32), 1);
     run_block(block);
@@ -125,10 +127,54 @@ void Machine::run_block(Block& block) {
     for (const Thread& t : threads)
       if (t.state != State::exited && (t.state != State::barrier || t.pc != first->pc))
         report_waiting(block);
-    for (Thread& t : threads)
-      if (t.state == State::barrier) t.state = State::ready;
-    block.epoch = ++epoch_;
+    release(block);
   }
+}
+
+/// Lets the threads that wait at the block's barrier go on, with what it tells them.
+void Machine::release(Block& block) {
+  const Program& p = *block.program;
+  int64_t holds = 0, present = 0;
+  for (const Thread& t : block.threads)
+    if (t.state == State::barrier) {
+      const Inst& in = p.code[t.pc - 1];
+      present++;
+      if (in.sub && t.regs[in.a].i) holds++;
+    }
+  for (Thread& t : block.threads) {
+    if (t.state != State::barrier) continue;
+    const Inst& in = p.code[t.pc - 1];
+    t.state = State::ready;
+    if (in.sub) t.regs[in.dst].i = in.sub == 1 ? holds == present : in.sub == 2 ? holds > 0 : holds;
+  }
+  block.epoch = ++epoch_;
+}
+
+/// True where the thread must wait.
+bool Machine::named_barrier(Block& block, Thread& t, const Inst& in, int32_t at) {
+  const int64_t id = t.regs[in.a].i, count = t.regs[in.b].i;
+  if (id < 0 || id > 15)
+    fail(block, t, at, detail::concat("named barrier ", id, "; there are 16, from 0 to 15"));
+  if (count <= 0 || count % 32)
+    fail(
+        block, t, at,
+        detail::concat("named barrier ", id, " for ", count, " threads, which are no whole warps"));
+  NamedBarrier& b = block.named[id];
+  if (b.count && b.count != count)
+    fail(block, t, at,
+         detail::concat("named barrier ", id, " for ", count, " threads, where others wait for ",
+                        b.count));
+  b.count = count;
+  if (++b.arrived < count) {
+    if (in.sub) return false;
+    t.state = State::named, t.barrier = static_cast<int32_t>(id);
+    return true;
+  }
+  b = {};
+  for (Thread& other : block.threads)
+    if (other.state == State::named && other.barrier == id) other.state = State::ready;
+  block.epoch = ++epoch_;
+  return false;
 }
 
 /// Runs the ready threads of a warp; true where a warp operation let them go on.
@@ -160,16 +206,31 @@ void Machine::warp_operation(Block& block, size_t begin, size_t end) {
     if (t.state != State::warp) continue;
     at = t.pc - 1;
     const Inst& in = p.code[at];
-    if (in.op != Op::sync_warp) old[i - begin].assign(t.regs + in.a, t.regs + in.a + in.lanes);
+    if (in.op == Op::exchange || in.op == Op::vote)
+      old[i - begin].assign(t.regs + in.a, t.regs + in.a + in.lanes);
     present |= 1u << (i - begin);
     if (in.op == Op::vote && t.regs[in.a].i) ballot |= 1u << (i - begin);
   }
   const Inst& in = p.code[at];
+  if (in.op == Op::load_matrix || in.op == Op::store_matrix || in.op == Op::mma) {
+    if (present != ~0u)
+      fail(block, block.threads[begin], at,
+           detail::concat("a matrix instruction needs all 32 lanes of the warp, not ",
+                          std::popcount(present)));
+    if (in.op == Op::load_matrix) matrix_load(block, begin, in, at);
+    if (in.op == Op::store_matrix) matrix_store(block, begin, in, at);
+    if (in.op == Op::mma) mma(block, begin, in);
+  }
   for (size_t i = begin; i < end; i++) {
     Thread& t = block.threads[i];
     if (t.state != State::warp) continue;
     t.state = State::ready;
-    if (in.op == Op::vote)
+    if (in.op == Op::vote && in.sub == 3) {
+      t.regs[in.dst].i = 0;
+      for (size_t j = 0; j < end - begin; j++)
+        if ((present >> j & 1) && old[j][0].i == old[i - begin][0].i)
+          t.regs[in.dst].i |= int64_t{1} << j;
+    } else if (in.op == Op::vote)
       t.regs[in.dst].i = in.sub == 0   ? static_cast<int64_t>(ballot)
                          : in.sub == 1 ? ballot != 0
                                        : ballot == present;
@@ -202,6 +263,7 @@ void Machine::report_waiting(const Block& block) const {
     const int32_t at = std::max(t.pc - 1, 0);
     const char* doing = t.state == State::ready     ? "is at "
                         : t.state == State::barrier ? "waits at the barrier at "
+                        : t.state == State::named   ? "waits at a named barrier at "
                                                     : "waits for its warp at ";
     list +=
         (list.empty() ? "" : "; ") + ("thread " + triple(idx)) + " " + doing + p.locs[at].text();

@@ -15,21 +15,47 @@ struct PrimRow {
   uint8_t sub;
 };
 constexpr PrimRow kPrims[] = {
-    {"thread_idx_x", Op::builtin, 0},    {"thread_idx_y", Op::builtin, 1},
-    {"thread_idx_z", Op::builtin, 2},    {"block_idx_x", Op::builtin, 3},
-    {"block_idx_y", Op::builtin, 4},     {"block_idx_z", Op::builtin, 5},
-    {"block_dim_x", Op::builtin, 6},     {"block_dim_y", Op::builtin, 7},
-    {"block_dim_z", Op::builtin, 8},     {"grid_dim_x", Op::builtin, 9},
-    {"grid_dim_y", Op::builtin, 10},     {"grid_dim_z", Op::builtin, 11},
-    {"syncthreads", Op::barrier, 0},     {"syncwarp", Op::sync_warp, 0},
-    {"threadfence", Op::fence, 0},       {"threadfence_block", Op::fence, 1},
-    {"shfl_sync", Op::exchange, 0},      {"shfl_up_sync", Op::exchange, 1},
-    {"shfl_down_sync", Op::exchange, 2}, {"shfl_xor_sync", Op::exchange, 3},
-    {"ballot_sync", Op::vote, 0},        {"any_sync", Op::vote, 1},
-    {"all_sync", Op::vote, 2},           {"atomic_add", Op::atomic, 0},
-    {"atomic_max", Op::atomic, 1},       {"atomic_min", Op::atomic, 2},
-    {"atomic_exch", Op::atomic, 3},      {"atomic_cas", Op::atomic, 4},
-    {"cp_async", Op::copy, 0},           {"cp_async_commit", Op::commit, 0},
+    {"thread_idx_x", Op::builtin, 0},
+    {"thread_idx_y", Op::builtin, 1},
+    {"thread_idx_z", Op::builtin, 2},
+    {"block_idx_x", Op::builtin, 3},
+    {"block_idx_y", Op::builtin, 4},
+    {"block_idx_z", Op::builtin, 5},
+    {"block_dim_x", Op::builtin, 6},
+    {"block_dim_y", Op::builtin, 7},
+    {"block_dim_z", Op::builtin, 8},
+    {"grid_dim_x", Op::builtin, 9},
+    {"grid_dim_y", Op::builtin, 10},
+    {"grid_dim_z", Op::builtin, 11},
+    {"syncthreads", Op::barrier, 0},
+    {"syncwarp", Op::sync_warp, 0},
+    {"threadfence", Op::fence, 0},
+    {"threadfence_block", Op::fence, 1},
+    {"shfl_sync", Op::exchange, 0},
+    {"shfl_up_sync", Op::exchange, 1},
+    {"shfl_down_sync", Op::exchange, 2},
+    {"shfl_xor_sync", Op::exchange, 3},
+    {"ballot_sync", Op::vote, 0},
+    {"any_sync", Op::vote, 1},
+    {"all_sync", Op::vote, 2},
+    {"match_any_sync", Op::vote, 3},
+    {"syncthreads_and", Op::barrier, 1},
+    {"syncthreads_or", Op::barrier, 2},
+    {"syncthreads_count", Op::barrier, 3},
+    {"barrier_sync", Op::named_barrier, 0},
+    {"barrier_arrive", Op::named_barrier, 1},
+    {"threadfence_system", Op::fence, 0},
+    {"atomic_add", Op::atomic, 0},
+    {"atomic_and", Op::atomic, 5},
+    {"atomic_or", Op::atomic, 6},
+    {"atomic_xor", Op::atomic, 7},
+    {"atomic_max", Op::atomic, 1},
+    {"atomic_min", Op::atomic, 2},
+    {"atomic_exch", Op::atomic, 3},
+    {"atomic_cas", Op::atomic, 4},
+    {"cp_async", Op::copy, 0},
+    {"cp_async_commit", Op::commit, 0},
+    {"cp_async_part", Op::copy, 1},
     {"cp_async_wait", Op::wait, 0},
 };
 
@@ -213,6 +239,25 @@ void Compiler::prim(const Prim& p, int32_t dst) {
           static_cast<int32_t>(out_.prints.size() - 1)});
     return;
   }
+  if (p.name == "ldmatrix" || p.name == "stmatrix") {
+    const bool store = p.name == "stmatrix";
+    const int32_t a = args(0), b = args(1);
+    emit({store ? Op::store_matrix : Op::load_matrix,
+          static_cast<uint8_t>(p.attrs.at(1)),
+          DTypeCode::u32,
+          {},
+          static_cast<uint16_t>(p.attrs.at(0)),
+          dst,
+          a,
+          b});
+    return;
+  }
+  for (const MmaRow& row : kMma)
+    if (p.name == row.name) {
+      const int32_t a = args(0), b = args(1), c = args(2);
+      emit({Op::mma, static_cast<uint8_t>(&row - kMma), {}, {}, lanes_of(p.type), dst, a, b, c});
+      return;
+    }
   if (p.name == "prefetch" || p.name == "assume_aligned") return;
   if (p.name == "scratch") {
     const int32_t slot = widened(p.args.at(0)), bytes = widened(p.args.at(1));
@@ -226,9 +271,10 @@ void Compiler::prim(const Prim& p, int32_t dst) {
     if (t.is_arithmetic()) require(t.dtype());
     const int32_t a = args(0), b = args(1), c = args(2);
     if (op == Op::fence && sub == 0) out_.fences = true;
-    const int32_t extra =
-        op == Op::copy || op == Op::wait ? static_cast<int32_t>(p.attrs.at(0)) : c;
-    emit({op, sub, code_of(t), {}, lanes_of(t), dst, a, b, extra});
+    // A copy keeps its bytes in `lanes`, what of them it copies in the cell c.
+    const int32_t extra = op == Op::wait ? static_cast<int32_t>(p.attrs.at(0)) : c;
+    const uint16_t lanes = op == Op::copy ? static_cast<uint16_t>(p.attrs.at(0)) : lanes_of(t);
+    emit({op, sub, code_of(t), {}, lanes, dst, a, b, extra});
   };
   for (const PrimRow& row : kPrims)
     if (p.name == row.name) return typed(row.op, row.sub);

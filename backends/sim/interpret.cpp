@@ -190,7 +190,14 @@ void Machine::run(Block& block, Thread& t) {
         t.state = State::barrier;
         t.pc = pc;
         return;
+      case Op::named_barrier:
+        t.pc = pc;
+        if (named_barrier(block, t, in, at)) return;
+        break;
       case Op::sync_warp:
+      case Op::load_matrix:
+      case Op::store_matrix:
+      case Op::mma:
       case Op::exchange:
       case Op::vote:
         t.state = State::warp;

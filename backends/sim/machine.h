@@ -37,7 +37,7 @@ struct Object {
 /// First number of objects that programs declare, and how many a program may have.
 constexpr int64_t kFirstLocal = 1 << 16, kLocalsPerProgram = 1 << 12;
 
-enum class State : uint8_t { ready, barrier, warp, exited };
+enum class State : uint8_t { ready, barrier, named, warp, exited };
 
 struct Copy {
   int64_t to;
@@ -51,8 +51,13 @@ struct Thread {
   uint8_t* written = nullptr;  ///< one a byte of memory
   int32_t pc = 0, number = 0, idx[3] = {0, 0, 0};
   State state = State::ready;
-  int32_t group = 0;
+  int32_t group = 0, barrier = 0;  ///< barrier: number of the named barrier it waits at
   std::vector<Copy> copies;
+};
+
+/// A named barrier: how many threads it waits for and has; 0: at rest.
+struct NamedBarrier {
+  int64_t count = 0, arrived = 0;
 };
 
 /// A block of threads of a kernel, or the one thread of a host function.
@@ -62,6 +67,7 @@ struct Block {
   int64_t grid[3] = {1, 1, 1}, dim[3] = {1, 1, 1}, idx[3] = {0, 0, 0};
   std::vector<Thread> threads;
   std::vector<uint32_t> warp_epochs;
+  NamedBarrier named[16];
   uint8_t* shared = nullptr;  ///< static, then dynamic
   int64_t dynamic_at = 0;
   ShadowCell* shared_shadow = nullptr;
@@ -95,7 +101,12 @@ class Machine {
                     const int64_t* block, int64_t dynamic) const;
   void run_block(Block& block);
   bool run_warp(Block& block, size_t warp);
+  void release(Block& block);
   void warp_operation(Block& block, size_t first, size_t last);
+  void matrix_load(Block& block, size_t first, const Inst& in, int32_t at);
+  void matrix_store(Block& block, size_t first, const Inst& in, int32_t at);
+  void mma(Block& block, size_t first, const Inst& in) const;
+  Place matrix_row(const Block& block, const Thread& t, const Inst& in, int32_t at);
   [[noreturn]] void report_waiting(const Block& block) const;
 
   // interpreter
@@ -111,6 +122,7 @@ class Machine {
   void atomic(Block& block, Thread& t, const Inst& in, int32_t at);
   void copy(Block& block, Thread& t, const Inst& in, int32_t at);
   void wait(Block& block, Thread& t, int32_t pending);
+  bool named_barrier(Block& block, Thread& t, const Inst& in, int32_t at);
   void print(const Thread& t, const Program& p, const Inst& in) const;
   void step(const Block& block);
   [[noreturn]] void fail(const Block& block, const Thread& t, int32_t at,

@@ -15,6 +15,13 @@ int64_t thread_index(const Block& b, int number, int64_t* idx) {
   return number;
 }
 
+bool same_bits(Cell a, Cell b, DType t) {
+  uint8_t x[8] = {}, y[8] = {};
+  write_cell(x, t.code(), a);
+  write_cell(y, t.code(), b);
+  return std::memcmp(x, y, sizeof x) == 0;
+}
+
 }  // namespace
 
 std::string triple(const int64_t* v) {
@@ -241,7 +248,10 @@ void Machine::atomic(Block& block, Thread& t, const Inst& in, int32_t at) {
     case 0: next = binary(ir::BinaryOp::add, old, v, type); break;
     case 1: next = binary(ir::BinaryOp::max, old, v, type); break;
     case 2: next = binary(ir::BinaryOp::min, old, v, type); break;
-    case 4: next = old.i == v.i ? t.regs[in.c] : old; break;
+    case 4: next = same_bits(old, v, type) ? t.regs[in.c] : old; break;
+    case 5: next = binary(ir::BinaryOp::bit_and, old, v, type); break;
+    case 6: next = binary(ir::BinaryOp::bit_or, old, v, type); break;
+    case 7: next = binary(ir::BinaryOp::bit_xor, old, v, type); break;
     default: break;
   }
   write_cell(place.data, in.type, next);
@@ -249,18 +259,22 @@ void Machine::atomic(Block& block, Thread& t, const Inst& in, int32_t at) {
 }
 
 void Machine::copy(Block& block, Thread& t, const Inst& in, int32_t at) {
-  Copy c{t.regs[in.a].i, in.c, t.group, {}, &block.program->locs[at]};
-  const Place from = resolve(block, t, t.regs[in.b].i, c.bytes, c.bytes, at, "cp_async read", -1);
+  Copy c{t.regs[in.a].i, in.lanes, t.group, {}, &block.program->locs[at]};
+  const int64_t kept = in.sub ? t.regs[in.c].i : c.bytes;
+  if (kept < 0 || kept > c.bytes)
+    fail(block, t, at, detail::concat("cp_async of ", kept, " of ", c.bytes, " bytes"));
+  const Place from =
+      resolve(block, t, kept ? t.regs[in.b].i : c.to, kept, c.bytes, at, "cp_async read", -1);
   const Place to = resolve(block, t, c.to, c.bytes, c.bytes, at, "cp_async write", -1);
-  if (!to.shared || from.shared)
+  if (!to.shared || (kept && from.shared))
     fail(block, t, at,
          "cp_async copies from global to shared memory, not from '" + *from.name + "' to '" +
              *to.name + "'");
   if (options_.checks) {
-    if (from.shadow) note_read(block, t, from, at, false);
+    if (from.shadow && kept) note_read(block, t, from, at, false);
     if (to.shadow) note_write(block, t, to, at, false, true);
   }
-  std::memcpy(c.data, from.data, static_cast<size_t>(c.bytes));
+  std::memcpy(c.data, from.data, static_cast<size_t>(kept));
   t.copies.push_back(c);
 }
 

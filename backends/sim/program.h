@@ -62,10 +62,14 @@ enum class Op : uint8_t {
   ret,
   exit,
   builtin,
-  barrier,
+  barrier,        ///< sub 1, 2, 3: tells whether a holds on all, on any, on how many threads
+  named_barrier,  ///< a: number, b: threads; sub 1: arrives only
   sync_warp,
   exchange,
   vote,
+  load_matrix,  ///< sub: transposed; lanes: matrices
+  store_matrix,
+  mma,  ///< sub: row of kMma
   fence,
   atomic,
   copy,
@@ -107,6 +111,14 @@ struct LaunchTable {
   std::vector<int32_t> grid, block, args;
   int32_t shared_bytes;
 };
+
+/// A matrix product of a warp: m16n8, and how its fragments hold numbers.
+struct MmaRow {
+  const char* name;
+  int k;
+  DTypeCode in, sum;
+};
+extern const MmaRow kMma[6];
 
 struct Program {
   std::string name;

@@ -1,6 +1,9 @@
-// primitives.cpp - the table of primitives.
+// primitives.cpp - the table of primitives: math and CPU rows, look-up, rules. The rows of CUDA are in
+// primitives_cuda.cpp and primitives_sm80.cpp.
 #include <hidet/ir/primitives.h>
 #include <hidet/runtime/error.h>
+
+#include "primitive_tables.h"
 
 #include <unordered_map>
 
@@ -55,83 +58,6 @@ const std::vector<Primitive> kTable = {
     {"printf", -1, T::any, R::none, "@", "@", 0, false, false, false, "prints"},
     {"refuse", -1, T::cpu, R::none, "@", nullptr, 0, false, false, false,
      "the call fails with this message: a usage error"},
-    // --- CUDA: indices
-    {"thread_idx_x", 0, T::cuda, R::i32, nullptr, "((int)threadIdx.x)", 0, true, false, false,
-     "thread index in the block"},
-    {"thread_idx_y", 0, T::cuda, R::i32, nullptr, "((int)threadIdx.y)", 0, true, false, false,
-     "thread index in the block"},
-    {"thread_idx_z", 0, T::cuda, R::i32, nullptr, "((int)threadIdx.z)", 0, true, false, false,
-     "thread index in the block"},
-    {"block_idx_x", 0, T::cuda, R::i32, nullptr, "((int)blockIdx.x)", 0, true, false, false,
-     "block index in the grid"},
-    {"block_idx_y", 0, T::cuda, R::i32, nullptr, "((int)blockIdx.y)", 0, true, false, false,
-     "block index in the grid"},
-    {"block_idx_z", 0, T::cuda, R::i32, nullptr, "((int)blockIdx.z)", 0, true, false, false,
-     "block index in the grid"},
-    {"block_dim_x", 0, T::cuda, R::i32, nullptr, "((int)blockDim.x)", 0, true, false, false,
-     "threads in a block"},
-    {"block_dim_y", 0, T::cuda, R::i32, nullptr, "((int)blockDim.y)", 0, true, false, false,
-     "threads in a block"},
-    {"block_dim_z", 0, T::cuda, R::i32, nullptr, "((int)blockDim.z)", 0, true, false, false,
-     "threads in a block"},
-    {"grid_dim_x", 0, T::cuda, R::i32, nullptr, "((int)gridDim.x)", 0, true, false, false,
-     "blocks in the grid"},
-    {"grid_dim_y", 0, T::cuda, R::i32, nullptr, "((int)gridDim.y)", 0, true, false, false,
-     "blocks in the grid"},
-    {"grid_dim_z", 0, T::cuda, R::i32, nullptr, "((int)gridDim.z)", 0, true, false, false,
-     "blocks in the grid"},
-    // --- CUDA: synchronisation
-    {"syncthreads", 0, T::cuda, R::none, nullptr, "__syncthreads()", 0, false, false, true,
-     "barrier of the block"},
-    {"syncwarp", 0, T::cuda, R::none, nullptr, "__syncwarp()", 0, false, false, true,
-     "barrier of the warp"},
-    {"threadfence", 0, T::cuda, R::none, nullptr, "__threadfence()", 0, false, false, false,
-     "memory fence, device"},
-    {"threadfence_block", 0, T::cuda, R::none, nullptr, "__threadfence_block()", 0, false, false,
-     false, "memory fence, block"},
-    // --- CUDA: warp exchange (full mask, width 32)
-    {"shfl_sync", 2, T::cuda, R::same, nullptr, "__shfl_sync(0xffffffffu, $0, $1)", 0, false, false,
-     true, "value of lane $1"},
-    {"shfl_up_sync", 2, T::cuda, R::same, nullptr, "__shfl_up_sync(0xffffffffu, $0, $1)", 0, false,
-     false, true, "value of the lane $1 below"},
-    {"shfl_down_sync", 2, T::cuda, R::same, nullptr, "__shfl_down_sync(0xffffffffu, $0, $1)", 0,
-     false, false, true, "value of the lane $1 above"},
-    {"shfl_xor_sync", 2, T::cuda, R::same, nullptr, "__shfl_xor_sync(0xffffffffu, $0, $1)", 0,
-     false, false, true, "value of lane (own ^ $1)"},
-    {"ballot_sync", 1, T::cuda, R::u32, nullptr, "__ballot_sync(0xffffffffu, $0)", 0, false, false,
-     true, "bit mask of a condition"},
-    {"any_sync", 1, T::cuda, R::boolean, nullptr, "(__any_sync(0xffffffffu, $0) != 0)", 0, false,
-     false, true, "condition holds on a lane"},
-    {"all_sync", 1, T::cuda, R::boolean, nullptr, "(__all_sync(0xffffffffu, $0) != 0)", 0, false,
-     false, true, "condition holds on all lanes"},
-    // --- CUDA: atomics on (pointer, value); the old value
-    {"atomic_add", 2, T::cuda, R::custom, nullptr, "atomicAdd($0, $1)", 0, false, false, false,
-     "*p += v"},
-    {"atomic_max", 2, T::cuda, R::custom, nullptr, "atomicMax($0, $1)", 0, false, false, false,
-     "*p = max(*p, v)"},
-    {"atomic_min", 2, T::cuda, R::custom, nullptr, "atomicMin($0, $1)", 0, false, false, false,
-     "*p = min(*p, v)"},
-    {"atomic_exch", 2, T::cuda, R::custom, nullptr, "atomicExch($0, $1)", 0, false, false, false,
-     "*p = v"},
-    {"atomic_cas", 3, T::cuda, R::custom, nullptr, "atomicCAS($0, $1, $2)", 0, false, false, false,
-     "compare and swap"},
-    // --- CUDA: asynchronous copies to shared memory (bytes: $k0 = 4, 8 or 16)
-    {"cp_async", 2, T::cuda, R::none, nullptr, "@", 80, false, false, false,
-     "copy $k0 bytes from global to shared memory"},
-    {"cp_async_commit", 0, T::cuda, R::none, nullptr,
-     "asm volatile(\"cp.async.commit_group;\\n\" ::)", 80, false, false, false,
-     "closes a group of copies"},
-    {"cp_async_wait", 0, T::cuda, R::none, nullptr,
-     "asm volatile(\"cp.async.wait_group %0;\\n\" ::\"n\"($k0))", 80, false, false, false,
-     "waits until $k0 groups are pending"},
-    {"assume_aligned", 1, T::cuda, R::none, nullptr,
-     "__builtin_assume(((unsigned long long)($0) & ($k0 - 1)) == 0)", 0, false, false, false,
-     "promises that a pointer is a multiple of $k0 bytes, a power of two"},
-    // --- fast math (CUDA)
-    {"fast_exp", 1, T::cuda, R::f32, nullptr, "__expf($0)", 0, true, true, false,
-     "approximate e^x"},
-    {"fast_log", 1, T::cuda, R::f32, nullptr, "__logf($0)", 0, true, true, false,
-     "approximate logarithm"},
     // --- CPU
     {"scratch", 2, T::cpu, R::custom, "@", nullptr, 0, false, false, false,
      "this thread's scratch block number $0 of $1 bytes, 64-byte aligned"},
@@ -140,16 +66,44 @@ const std::vector<Primitive> kTable = {
 };
 }  // namespace
 
-const std::vector<Primitive>& all_primitives() { return kTable; }
+const std::vector<Primitive>& all_primitives() {
+  static const std::vector<Primitive>* const all = [] {
+    auto* rows = new std::vector<Primitive>(kTable);
+    for (const auto* more : {&cuda_primitives(), &sm80_primitives()})
+      rows->insert(rows->end(), more->begin(), more->end());
+    return rows;
+  }();
+  return *all;
+}
 
 const Primitive* find_primitive(const std::string& name) {
   static const auto* const index = [] {
     auto* map = new std::unordered_map<std::string, const Primitive*>;
-    for (const Primitive& p : kTable) map->emplace(p.name, &p);
+    for (const Primitive& p : all_primitives()) map->emplace(p.name, &p);
     return map;
   }();
   auto it = index->find(name);
   return it == index->end() ? nullptr : it->second;
+}
+
+std::string signature_problem(const Primitive& row, const std::vector<Expr>& args,
+                              const Type& result) {
+  if (!row.signature) return "";
+  const std::string text = row.signature;
+  const size_t arrow = text.find("-> ");
+  const auto fits = [](const std::string& wanted, const Type& t) {
+    return wanted == "*" || (wanted == "ptr" ? t.is_pointer() : wanted == t.text());
+  };
+  size_t at = 0;
+  for (const Expr& a : args) {
+    const size_t end = std::min(text.find(',', at), arrow - 1);
+    const std::string wanted = text.substr(at, end - at);
+    if (!fits(wanted, a->type))
+      return "takes (" + text.substr(0, arrow - 1) + "), not " + a->type.text() + " for " + wanted;
+    at = end + 2;
+  }
+  const std::string wanted = text.substr(arrow + 3);
+  return fits(wanted, result) ? "" : "returns " + wanted + ", not " + result.text();
 }
 
 Expr call_math(const std::string& name, std::vector<Expr> args, SourceLoc loc) {

@@ -76,9 +76,9 @@ class FunctionVerifier {
                   ErrorCode::usage, place(p), "the primitive '", p.name, "' is used in the ",
                   name(f_.kind), " function '", f_.name, "'; it is ",
                   row->target == PrimTarget::cuda ? "for CUDA" : "for the CPU", " only");
-    HIDET_REQUIRE(!row->convergent || !divergent_ || p.name.rfind("shfl", 0) == 0 ||
-                      p.name == "syncwarp" || p.name.find("_sync") != std::string::npos,
-                  ErrorCode::usage, place(p), "the barrier '", p.name, "' in '", f_.name,
+    const bool block_wide = p.name.rfind("syncthreads", 0) == 0;
+    HIDET_REQUIRE(!block_wide || !divergent_, ErrorCode::usage, place(p), "the barrier '", p.name,
+                  "' in '", f_.name,
                   "' is under a condition that differs between the threads of a block (", reason_,
                   ")");
   }

@@ -156,6 +156,8 @@ class TypeRules {
     const auto arity = static_cast<size_t>(std::max(row->arity, 0));
     need(row->arity < 0 || p.args.size() == arity, "the primitive '", p.name, "' takes ", arity,
          " arguments, not ", p.args.size());
+    const std::string problem = signature_problem(*row, p.args, p.type);
+    need(problem.empty(), "the primitive '", p.name, "' ", problem);
     if (row->result != PrimResult::custom) natural();
     if (!row->elementwise) return;
     for (const Expr& a : p.args) same_types(p.args[0], a, p.name.c_str());

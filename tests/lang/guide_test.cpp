@@ -1,4 +1,4 @@
-// The programs of docs/script.md: the blocks there are the functions here, word for word, and run.
+// The programs of docs/script.md: the blocks there are the functions of guide.h, word for word, and run.
 #include <gtest/gtest.h>
 #include <hidet/backends/cuda.h>
 #include <hidet/lang.h>
@@ -9,112 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-using namespace hidet::lang;
-
-static ScriptModule hello() {
-  ScriptModule m("hello");
-  m.public_func("launch", [](Function& f) {
-    auto n = f.arg("n", hidet::i32);
-    for (auto i : range(n)) printf("hello from iteration %d of %d\n", i, n);
-  });
-  return m;
-}
-
-static ScriptModule vector_add() {
-  ScriptModule m("vector_add");
-  m.public_func("launch", [](Function& f) {
-    auto a = f.arg("a", ptr(hidet::f32));
-    auto b = f.arg("b", ptr(hidet::f32));
-    auto c = f.arg("c", ptr(hidet::f32));
-    auto n = f.arg("n", hidet::i64);
-    for (auto i : parallel(n, 4096)) c[i] = a[i] + b[i];
-  });
-  return m;
-}
-
-static ScriptModule vector_add_cuda() {
-  ScriptModule m("vector_add_cuda");
-  m.cuda_kernel("vector_add", [](Function& f) {
-    auto a = f.arg("a", ptr(hidet::f32));
-    auto b = f.arg("b", ptr(hidet::f32));
-    auto c = f.arg("c", ptr(hidet::f32));
-    auto n = f.arg("n", hidet::i32);
-    f.grid_dim((n + 255) / 256);
-    f.block_dim(256);
-    auto i = let("i", blockIdx.x * 256 + threadIdx.x);
-    if (auto _ = when(i < n)) c[i] = a[i] + b[i];
-  });
-  return m;  // one kernel and no public function: it gets `launch` with the kernel's arguments
-}
-
-static ScriptModule sum_of_squares() {
-  ScriptModule m("sum_of_squares");
-  auto square = m.cpu_internal("square", [](Function& f) {
-    auto x = f.arg("x", hidet::f32);
-    f.returns(x * x);
-  });
-  m.public_func("launch", [&](Function& f) {
-    auto x = f.arg("x", ptr(hidet::f32));
-    auto n = f.arg("n", hidet::i32);
-    auto sum = var("sum", hidet::f32, 0.f);
-    for (auto i : range(n)) sum += square(x[i]);
-    f.returns(sum);
-  });
-  return m;
-}
-
-static ScriptModule softmax(int rows, int columns) {
-  ScriptModule m("softmax");
-  m.public_func("launch", [&](Function& f) {
-    auto x = f.arg("x", tensor(hidet::f32, {rows, columns}));
-    auto y = f.arg("y", tensor(hidet::f32, {rows, columns}));
-    for (auto i : parallel(rows)) {
-      auto most = var("most", hidet::f32, x(i, 0));
-      for (auto j : range(1, columns)) most = max(most, x(i, j));
-      auto sum = var("sum", hidet::f32, 0.f);
-      for (auto j : range(columns)) {
-        auto e = let("e", exp(x(i, j) - most));
-        y(i, j) = e;
-        sum += e;
-      }
-      for (auto j : range(columns)) y(i, j) /= sum;
-    }
-  });
-  return m;
-}
-
-static ScriptModule matmul(int m_size, int n_size, int k_size) {
-  constexpr int block = 32, k_tile = 8;
-  ScriptModule m("matmul");
-  m.cuda_kernel("matmul", [&](Function& f) {
-    auto a = f.arg("a", tensor(hidet::f32, {m_size, k_size}));
-    auto b = f.arg("b", tensor(hidet::f32, {k_size, n_size}));
-    auto c = f.arg("c", tensor(hidet::f32, {m_size, n_size}));
-    f.grid_dim((n_size + block - 1) / block, (m_size + block - 1) / block);
-    f.block_dim(64);
-    auto tile_a = shared("tile_a", hidet::f32, {block, k_tile});
-    auto tile_b = shared("tile_b", hidet::f32, {k_tile, block});
-    auto acc = registers("acc", hidet::f32, {4, 4});
-    auto row = let("row", blockIdx.y * block);
-    auto col = let("col", blockIdx.x * block);
-    for (auto [i, j] : grid(4, 4)) acc(i, j) = 0.f;
-    for (auto k0 : range((k_size + k_tile - 1) / k_tile)) {
-      for (auto [i, k] : repeat(4, 1).spatial(8, 8).on(threadIdx.x))
-        tile_a(i, k) = a.read({row + i, k0 * k_tile + k});  // 0 outside the tensor
-      for (auto [k, j] : repeat(1, 4).spatial(8, 8).on(threadIdx.x))
-        tile_b(k, j) = b.read({k0 * k_tile + k, col + j});
-      syncthreads();
-      for (auto [ti, tj] : spatial(8, 8).on(threadIdx.x))
-        for (auto [i, j] : grid(4, 4))
-          for (auto k : range(k_tile)) acc(i, j) += tile_a(ti * 4 + i, k) * tile_b(k, tj * 4 + j);
-      syncthreads();
-    }
-    for (auto [ti, tj] : spatial(8, 8).on(threadIdx.x))
-      for (auto [i, j] : grid(4, 4))
-        c.write({row + ti * 4 + i, col + tj * 4 + j}, acc(i, j));  // dropped outside
-  });
-  return m;
-}
+#include "guide.h"
 
 namespace {
 
@@ -125,20 +20,21 @@ std::string text_of(const std::filesystem::path& path) {
   return out.str();
 }
 
-TEST(Guide, BlocksAreTheFunctionsOfThisFile) {
+TEST(Guide, BlocksAreTheFunctionsOfTheHeader) {
   const std::filesystem::path root = HIDET_SOURCE_DIR;
-  const std::string code = text_of(root / "tests/lang/guide_test.cpp"),
+  const std::string code = text_of(root / "tests/lang/guide.h"),
                     guide = text_of(root / "docs/script.md");
   ASSERT_FALSE(code.empty());
   int blocks = 0;
-  for (size_t at = guide.find("```cpp\nstatic"); at != std::string::npos;
-       at = guide.find("```cpp\nstatic", at + 1)) {
+  for (size_t at = guide.find("```cpp\n"); at != std::string::npos;
+       at = guide.find("```cpp\n", at + 1)) {
     const size_t begin = at + 7;
     const std::string block = guide.substr(begin, guide.find("```", begin) - begin);
-    EXPECT_NE(code.find(block), std::string::npos) << "not in guide_test.cpp:\n" << block;
+    if (block.find("inline ScriptModule") == std::string::npos) continue;
+    EXPECT_NE(code.find(block), std::string::npos) << "not in guide.h:\n" << block;
     blocks++;
   }
-  EXPECT_EQ(blocks, 6);
+  EXPECT_EQ(blocks, 8);
 }
 
 TEST(Guide, Hello) { hello().build()(2); }
@@ -171,6 +67,57 @@ TEST(Guide, CudaProgramsCompile) {
   ASSERT_FALSE(hidet::backends::cuda_compiler_identity().empty()) << "no CUDA compiler";
   EXPECT_FALSE(vector_add_cuda().build({.cuda_arch = "sm_80"}).data().images.empty());
   EXPECT_FALSE(matmul(45, 37, 19).build({.cuda_arch = "sm_80"}).data().images.empty());
+  EXPECT_FALSE(softmax_cuda(1024).build({.cuda_arch = "sm_80"}).data().images.empty());
+  EXPECT_FALSE(tensor_core_matmul({}).build({.cuda_arch = "sm_80"}).data().images.empty());
+}
+
+/// y = a b in f64, from values that are exact in f16.
+std::vector<double> product(const std::vector<double>& a, const std::vector<double>& b, int m,
+                            int n, int k) {
+  std::vector<double> c(static_cast<size_t>(m * n));
+  for (int i = 0; i < m; i++)
+    for (int p = 0; p < k; p++)
+      for (int j = 0; j < n; j++) c[i * n + j] += a[i * k + p] * b[p * n + j];
+  return c;
+}
+
+void check_tensor_cores(const Tiles& t, int m, int n, int k) {
+  const hidet::Tensor a = hidet::randn({m, k}, hidet::f16, {}, 1),
+                      b = hidet::randn({k, n}, hidet::f16, {}, 2),
+                      c = hidet::zeros({m, n}, hidet::f16);
+  tensor_core_matmul(t).simulate("launch", a, b, c, m, n, k);
+  const std::vector<double> wanted = product(a.to_doubles(), b.to_doubles(), m, n, k),
+                            got = c.to_doubles();
+  for (size_t i = 0; i < got.size(); i++)
+    EXPECT_NEAR(got[i], wanted[i], 1e-3 * (1 + std::fabs(wanted[i]))) << i;
+}
+
+TEST(Guide, TensorCoreMatmul) {
+  check_tensor_cores({.m = 64, .n = 64, .warps_m = 2, .warps_n = 2}, 128, 192, 96);
+  check_tensor_cores({.m = 64, .n = 64, .k = 64, .stages = 3, .warps_m = 1, .warps_n = 2}, 64, 128,
+                     64);
+}
+
+TEST(Guide, TensorCoreMatmulRefusesOtherSizes) {
+  const hidet::Tensor x = hidet::zeros({64, 64}, hidet::f16);
+  EXPECT_THROW(tensor_core_matmul({}).simulate("launch", x, x, x, 64, 64, 64), hidet::Error);
+}
+
+TEST(Guide, CudaSoftmaxAndVectorAdd) {
+  const hidet::Tensor x = hidet::randn({6, 256}, hidet::f32, {}, 3), y = hidet::zeros({6, 256});
+  softmax_cuda(256).simulate("launch", x, y, 6);
+  const std::vector<float> in = x.to_vector<float>(), out = y.to_vector<float>();
+  for (int r = 0; r < 6; r++) {
+    double sum = 0;
+    for (int j = 0; j < 256; j++) sum += std::exp(double(in[r * 256 + j]));
+    for (int j = 0; j < 256; j++)
+      EXPECT_NEAR(out[r * 256 + j], std::exp(double(in[r * 256 + j])) / sum, 1e-6);
+  }
+  for (int n : {1, 4, 1025, 2047}) {
+    const hidet::Tensor a = hidet::randn({n}, hidet::f32, {}, 4), c = hidet::zeros({n});
+    vector_add_cuda().simulate("launch", a, a, c, n);
+    for (int i = 0; i < n; i++) EXPECT_EQ(c.to_vector<float>()[i], 2 * a.to_vector<float>()[i]);
+  }
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace hidet::ir {
 
 /// How indices become an offset in elements. Value type; default: row major.
-/// swizzle: the offset of `inner` xor-ed: offset ^ (((offset >> shift) & mask) << base), which permutes
+/// swizzle: the offset of `inner` xor-ed: offset ^ (((offset >> (base + shift)) & mask) << base), which permutes
 /// blocks of 2^base elements so that columns of shared memory meet different banks.
 struct Layout {
   enum class Tag : uint8_t { row_major, col_major, strided, swizzled, composed };

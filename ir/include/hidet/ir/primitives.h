@@ -10,12 +10,17 @@ namespace hidet::ir {
 /// Where a primitive may be used.
 enum class PrimTarget : uint8_t { any, cpu, cuda };
 
+/// Least architecture of instructions that only sm_90a has.
+inline constexpr int kHopperOnly = 900;
+
 /// How the result type follows from the arguments.
 enum class PrimResult : uint8_t { same, boolean, none, i32, u32, f32, custom };
 
 /// One row. `c` and `cuda` are text with $0 $1 ... for arguments, $t for the C type of the result, $s
 /// for a type suffix of the first argument ("f", "" ...), $k0 ... for attrs; null: not available there.
 /// `elementwise`: applies lane by lane to vectors. `convergent`: all threads of a warp or block must reach it.
+/// `signature`: types of the arguments and the result as text, "ptr, u32x4 -> f32x4"; "ptr" is any pointer, "*" any
+/// type; null: what the other columns say. `helper`: device functions that `cuda` calls, written once.
 struct Primitive {
   const char* name;
   int arity;  ///< -1: any
@@ -23,15 +28,20 @@ struct Primitive {
   PrimResult result;
   const char* c;
   const char* cuda;
-  int min_arch;  ///< e.g. 80, 90; 0: any
+  int min_arch;  ///< e.g. 80, 90; 0: any. kHopperOnly: sm_90a and nothing else
   bool pure;     ///< no side effect: may be duplicated or dropped
   bool elementwise;
   bool convergent;
   const char* doc;
+  const char* signature = nullptr;
+  const char* helper = nullptr;
 };
 
 /// The row called `name`, or null.
 const Primitive* find_primitive(const std::string& name);
+/// What is wrong with the types of a call of a row with a signature; "" where nothing is.
+std::string signature_problem(const Primitive& row, const std::vector<Expr>& args,
+                              const Type& result);
 /// All rows (documentation, tests).
 const std::vector<Primitive>& all_primitives();
 

@@ -18,6 +18,7 @@ CallResult effect(const char* name, const std::vector<Located>& args, const Type
 Type pointee(const Located& pointer);
 /// The second operand of an atomic: a constant takes the pointee's type.
 Located operand(const Located& pointer, const Located& v);
+CallResult atomic(const char* name, const std::vector<Located>& args, SourceLoc at);
 }  // namespace detail
 
 /// Any row of the table by name, where no function below says it better.
@@ -96,8 +97,17 @@ HIDET_STATEMENT(syncthreads)
 HIDET_STATEMENT(syncwarp)
 HIDET_STATEMENT(threadfence)
 HIDET_STATEMENT(threadfence_block)
+HIDET_STATEMENT(threadfence_system)
 HIDET_STATEMENT(cp_async_commit)
 #undef HIDET_STATEMENT
+
+/// Named barriers 1 to 15, for a part of the block: `count` threads, whole warps; arrive does not wait.
+void barrier_sync(const Located& id, const Located& count);
+void barrier_arrive(const Located& id, const Located& count);
+/// syncthreads that tells all threads whether `cond` holds on all, on any, on how many.
+Value syncthreads_and(const Located& cond);
+Value syncthreads_or(const Located& cond);
+Value syncthreads_count(const Located& cond);
 
 // --- CUDA: exchange within a warp, full mask. Bound to an immutable variable where they are written, so
 // that every thread of the warp meets them once.
@@ -108,25 +118,49 @@ Value shfl_xor(const Located& v, const Located& mask);
 Value ballot(const Located& cond);
 Value any_lane(const Located& cond);
 Value all_lanes(const Located& cond);
+/// The lanes whose value (32 or 64 bits) has the same bits as this lane's.
+Value match_any(const Located& v);
 
-// --- CUDA: atomics; the old value
-#define HIDET_ATOMIC(name)                                                                      \
-  inline CallResult name(const Located& p, const Located& v) {                                  \
-    return detail::effect(#name, {p, detail::operand(p, v)}, detail::pointee(p), 1, {}, v.loc); \
+// --- CUDA: atomics on 32 and 64 bit integers, f16, bf16, f32, f64 (and, or, xor: the integers); the old value
+#define HIDET_ATOMIC(name)                                           \
+  inline CallResult name(const Located& p, const Located& v) {       \
+    return detail::atomic(#name, {p, detail::operand(p, v)}, v.loc); \
   }
 HIDET_ATOMIC(atomic_add)
 HIDET_ATOMIC(atomic_max)
 HIDET_ATOMIC(atomic_min)
 HIDET_ATOMIC(atomic_exch)
+HIDET_ATOMIC(atomic_and)
+HIDET_ATOMIC(atomic_or)
+HIDET_ATOMIC(atomic_xor)
 #undef HIDET_ATOMIC
 inline CallResult atomic_cas(const Located& p, const Located& expected, const Located& v) {
-  return detail::effect("atomic_cas", {p, detail::operand(p, expected), detail::operand(p, v)},
-                        detail::pointee(p), 1, {}, v.loc);
+  return detail::atomic("atomic_cas", {p, detail::operand(p, expected), detail::operand(p, v)},
+                        v.loc);
 }
+
+/// Promises that an argument that is a pointer is a multiple of `bytes`, a power of two, so that vectors are whole.
+void assume_aligned(const Handle& pointer, int bytes, Here at = Here::current());
 
 // --- CUDA: asynchronous copies (sm_80), 4, 8 or 16 bytes from global to shared memory
 void cp_async(const Located& to, const Located& from, int bytes);
+/// The first `kept` bytes are copied, the rest of `bytes` is 0.
+void cp_async(const Located& to, const Located& from, int bytes, const Located& kept);
 void cp_async_wait(int pending = 0, Here at = Here::current());
+
+// --- CUDA: matrix instructions of a warp (sm_80; stmatrix sm_90). Fragments are vectors of 32-bit registers.
+/// `count` (1, 2, 4) matrices of 8 x 8 16-bit values: lane 8 j + i points to row i of matrix j, 16-byte aligned.
+Value ldmatrix(const Located& row, int count, bool transposed = false);
+void stmatrix(const Located& row, const Located& fragment, bool transposed = false);
+/// c + a b: a is a u32x4, b a u32x2; c has the accumulator's type, or u32x2 for pairs of f16.
+struct Mma {
+  const char* row;
+  Value operator()(const Located& a, const Located& b, const Located& c) const;
+};
+inline constexpr Mma mma_m16n8k16_f16_f32{"mma_m16n8k16_f16_f32"},
+    mma_m16n8k16_bf16_f32{"mma_m16n8k16_bf16_f32"}, mma_m16n8k16_f16_f16{"mma_m16n8k16_f16_f16"},
+    mma_m16n8k8_tf32_f32{"mma_m16n8k8_tf32_f32"}, mma_m16n8k32_i8_i32{"mma_m16n8k32_i8_i32"},
+    mma_m16n8k32_u8_i32{"mma_m16n8k32_u8_i32"};
 
 // --- CPU
 void prefetch(const Located& pointer);

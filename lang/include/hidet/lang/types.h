@@ -35,7 +35,7 @@ inline constexpr VectorName i8x16{i8, 16}, i8x32{i8, 32}, i8x64{i8, 64}, u8x16{u
 inline Layout row_major() { return Layout::row_major(); }
 inline Layout col_major() { return Layout::col_major(); }
 Layout strided(const std::vector<Value>& strides);
-/// offset ^ (((offset >> shift) & (2^bits - 1)) << base), applied to `inner`'s offset.
+/// offset ^ (((offset >> (base + shift)) & (2^bits - 1)) << base), applied to `inner`'s offset.
 inline Layout swizzle(int64_t bits, int64_t base, int64_t shift, Layout inner = {}) {
   return Layout::swizzled(std::move(inner), bits, base, shift);
 }

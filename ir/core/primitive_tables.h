@@ -1,0 +1,13 @@
+// primitive_tables.h - the parts of the table of primitives.
+// Threading: constant tables; thread-safe.
+#pragma once
+#include <hidet/ir/primitives.h>
+
+namespace hidet::ir {
+
+/// Rows of every CUDA architecture.
+const std::vector<Primitive>& cuda_primitives();
+/// Rows that sm_80 brought, and sm_90's stmatrix.
+const std::vector<Primitive>& sm80_primitives();
+
+}  // namespace hidet::ir

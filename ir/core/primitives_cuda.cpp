@@ -1,0 +1,157 @@
+// primitives_cuda.cpp - rows of the table of primitives that every CUDA architecture has.
+// The columns are those of primitives.cpp.
+#include "primitive_tables.h"
+
+namespace hidet::ir {
+namespace {
+using T = PrimTarget;
+using R = PrimResult;
+
+// Atomics of every type: the hardware's where it has one, else compare and swap of the bits.
+constexpr const char kAtomics[] =
+    R"(template <int bytes> struct hidet_word { typedef unsigned type; };
+template <> struct hidet_word<2> { typedef unsigned short type; };
+template <> struct hidet_word<8> { typedef unsigned long long type; };
+template <class T> struct hidet_same { typedef T type; };
+template <class T> __device__ __forceinline__ T hidet_atomic_cas(T* p, typename hidet_same<T>::type expected, typename hidet_same<T>::type v) {
+  typedef typename hidet_word<sizeof(T)>::type W;
+  return hidet_bits<T>(atomicCAS((W*)p, hidet_bits<W>(expected), hidet_bits<W>(v)));
+}
+template <class T, class F> __device__ __forceinline__ T hidet_atomic_update(T* p, F next) {
+  typedef typename hidet_word<sizeof(T)>::type W;
+  W seen = *(volatile W*)p, old;
+  do {
+    old = seen;
+    seen = atomicCAS((W*)p, old, hidet_bits<W>(next(hidet_bits<T>(old))));
+  } while (seen != old);
+  return hidet_bits<T>(old);
+}
+template <class T> __device__ __forceinline__ T hidet_atomic_add(T* p, T v) { return atomicAdd(p, v); }
+__device__ __forceinline__ int64_t hidet_atomic_add(int64_t* p, int64_t v) { return (int64_t)atomicAdd((unsigned long long*)p, (unsigned long long)v); }
+__device__ __forceinline__ uint64_t hidet_atomic_add(uint64_t* p, uint64_t v) { return (uint64_t)atomicAdd((unsigned long long*)p, (unsigned long long)v); }
+template <class T> __device__ __forceinline__ T hidet_atomic_max(T* p, T v) {
+  return hidet_atomic_update(p, [=](T old) { return hidet_max(old, v); });
+}
+template <class T> __device__ __forceinline__ T hidet_atomic_min(T* p, T v) {
+  return hidet_atomic_update(p, [=](T old) { return hidet_min(old, v); });
+}
+template <class T> __device__ __forceinline__ T hidet_atomic_exch(T* p, T v) {
+  return hidet_atomic_update(p, [=](T) { return v; });
+}
+#define HIDET_WORDS(T, W) \
+__device__ __forceinline__ T hidet_atomic_max(T* p, T v) { return (T)atomicMax((W*)p, (W)v); } \
+__device__ __forceinline__ T hidet_atomic_min(T* p, T v) { return (T)atomicMin((W*)p, (W)v); } \
+__device__ __forceinline__ T hidet_atomic_exch(T* p, T v) { return (T)atomicExch((unsigned_##W*)p, (unsigned_##W)v); } \
+__device__ __forceinline__ T hidet_atomic_and(T* p, T v) { return (T)atomicAnd((unsigned_##W*)p, (unsigned_##W)v); } \
+__device__ __forceinline__ T hidet_atomic_or(T* p, T v) { return (T)atomicOr((unsigned_##W*)p, (unsigned_##W)v); } \
+__device__ __forceinline__ T hidet_atomic_xor(T* p, T v) { return (T)atomicXor((unsigned_##W*)p, (unsigned_##W)v); }
+typedef int hidet_i;
+typedef unsigned hidet_u;
+typedef long long hidet_l;
+typedef unsigned long long hidet_ul;
+typedef unsigned unsigned_hidet_i, unsigned_hidet_u;
+typedef unsigned long long unsigned_hidet_l, unsigned_hidet_ul;
+HIDET_WORDS(int32_t, hidet_i)
+HIDET_WORDS(uint32_t, hidet_u)
+HIDET_WORDS(int64_t, hidet_l)
+HIDET_WORDS(uint64_t, hidet_ul)
+)";
+
+const std::vector<Primitive> kTable = {
+    // --- CUDA: indices
+    {"thread_idx_x", 0, T::cuda, R::i32, nullptr, "((int)threadIdx.x)", 0, true, false, false,
+     "thread index in the block"},
+    {"thread_idx_y", 0, T::cuda, R::i32, nullptr, "((int)threadIdx.y)", 0, true, false, false,
+     "thread index in the block"},
+    {"thread_idx_z", 0, T::cuda, R::i32, nullptr, "((int)threadIdx.z)", 0, true, false, false,
+     "thread index in the block"},
+    {"block_idx_x", 0, T::cuda, R::i32, nullptr, "((int)blockIdx.x)", 0, true, false, false,
+     "block index in the grid"},
+    {"block_idx_y", 0, T::cuda, R::i32, nullptr, "((int)blockIdx.y)", 0, true, false, false,
+     "block index in the grid"},
+    {"block_idx_z", 0, T::cuda, R::i32, nullptr, "((int)blockIdx.z)", 0, true, false, false,
+     "block index in the grid"},
+    {"block_dim_x", 0, T::cuda, R::i32, nullptr, "((int)blockDim.x)", 0, true, false, false,
+     "threads in a block"},
+    {"block_dim_y", 0, T::cuda, R::i32, nullptr, "((int)blockDim.y)", 0, true, false, false,
+     "threads in a block"},
+    {"block_dim_z", 0, T::cuda, R::i32, nullptr, "((int)blockDim.z)", 0, true, false, false,
+     "threads in a block"},
+    {"grid_dim_x", 0, T::cuda, R::i32, nullptr, "((int)gridDim.x)", 0, true, false, false,
+     "blocks in the grid"},
+    {"grid_dim_y", 0, T::cuda, R::i32, nullptr, "((int)gridDim.y)", 0, true, false, false,
+     "blocks in the grid"},
+    {"grid_dim_z", 0, T::cuda, R::i32, nullptr, "((int)gridDim.z)", 0, true, false, false,
+     "blocks in the grid"},
+    // --- CUDA: synchronisation
+    {"syncthreads", 0, T::cuda, R::none, nullptr, "__syncthreads()", 0, false, false, true,
+     "barrier of the block"},
+    {"syncwarp", 0, T::cuda, R::none, nullptr, "__syncwarp()", 0, false, false, true,
+     "barrier of the warp"},
+    {"threadfence", 0, T::cuda, R::none, nullptr, "__threadfence()", 0, false, false, false,
+     "memory fence, device"},
+    {"threadfence_block", 0, T::cuda, R::none, nullptr, "__threadfence_block()", 0, false, false,
+     false, "memory fence, block"},
+    {"syncthreads_and", 1, T::cuda, R::boolean, nullptr, "(__syncthreads_and($0) != 0)", 0, false,
+     false, true, "barrier of the block; condition holds on all threads"},
+    {"syncthreads_or", 1, T::cuda, R::boolean, nullptr, "(__syncthreads_or($0) != 0)", 0, false,
+     false, true, "barrier of the block; condition holds on a thread"},
+    {"syncthreads_count", 1, T::cuda, R::i32, nullptr, "__syncthreads_count($0)", 0, false, false,
+     true, "barrier of the block; threads where the condition holds"},
+    {"threadfence_system", 0, T::cuda, R::none, nullptr, "__threadfence_system()", 0, false, false,
+     false, "memory fence, all devices"},
+    {"barrier_sync", 2, T::cuda, R::none, nullptr,
+     "asm volatile(\"bar.sync %0, %1;\" ::\"r\"($0), \"r\"($1) : \"memory\")", 0, false, false,
+     false, "waits at named barrier $0 until $1 threads, whole warps, are there",
+     "i32, i32 -> void"},
+    {"barrier_arrive", 2, T::cuda, R::none, nullptr,
+     "asm volatile(\"bar.arrive %0, %1;\" ::\"r\"($0), \"r\"($1) : \"memory\")", 0, false, false,
+     false, "counts as arrived at named barrier $0 of $1 threads, and goes on", "i32, i32 -> void"},
+    // --- CUDA: warp exchange (full mask, width 32)
+    {"shfl_sync", 2, T::cuda, R::same, nullptr, "__shfl_sync(0xffffffffu, $0, $1)", 0, false, false,
+     true, "value of lane $1"},
+    {"shfl_up_sync", 2, T::cuda, R::same, nullptr, "__shfl_up_sync(0xffffffffu, $0, $1)", 0, false,
+     false, true, "value of the lane $1 below"},
+    {"shfl_down_sync", 2, T::cuda, R::same, nullptr, "__shfl_down_sync(0xffffffffu, $0, $1)", 0,
+     false, false, true, "value of the lane $1 above"},
+    {"shfl_xor_sync", 2, T::cuda, R::same, nullptr, "__shfl_xor_sync(0xffffffffu, $0, $1)", 0,
+     false, false, true, "value of lane (own ^ $1)"},
+    {"ballot_sync", 1, T::cuda, R::u32, nullptr, "__ballot_sync(0xffffffffu, $0)", 0, false, false,
+     true, "bit mask of a condition"},
+    {"any_sync", 1, T::cuda, R::boolean, nullptr, "(__any_sync(0xffffffffu, $0) != 0)", 0, false,
+     false, true, "condition holds on a lane"},
+    {"all_sync", 1, T::cuda, R::boolean, nullptr, "(__all_sync(0xffffffffu, $0) != 0)", 0, false,
+     false, true, "condition holds on all lanes"},
+    {"match_any_sync", 1, T::cuda, R::u32, nullptr, "__match_any_sync(0xffffffffu, $0)", 0, false,
+     false, true, "bit mask of the lanes with an equal value, 32 or 64 bits"},
+    // --- CUDA: atomics on (pointer, value); the old value. max and min give NaN where one is
+    {"atomic_add", 2, T::cuda, R::custom, nullptr, "hidet_atomic_add($0, $1)", 0, false, false,
+     false, "*p += v", nullptr, kAtomics},
+    {"atomic_max", 2, T::cuda, R::custom, nullptr, "hidet_atomic_max($0, $1)", 0, false, false,
+     false, "*p = max(*p, v)", nullptr, kAtomics},
+    {"atomic_min", 2, T::cuda, R::custom, nullptr, "hidet_atomic_min($0, $1)", 0, false, false,
+     false, "*p = min(*p, v)", nullptr, kAtomics},
+    {"atomic_exch", 2, T::cuda, R::custom, nullptr, "hidet_atomic_exch($0, $1)", 0, false, false,
+     false, "*p = v", nullptr, kAtomics},
+    {"atomic_and", 2, T::cuda, R::custom, nullptr, "hidet_atomic_and($0, $1)", 0, false, false,
+     false, "*p &= v; integers", nullptr, kAtomics},
+    {"atomic_or", 2, T::cuda, R::custom, nullptr, "hidet_atomic_or($0, $1)", 0, false, false, false,
+     "*p |= v; integers", nullptr, kAtomics},
+    {"atomic_xor", 2, T::cuda, R::custom, nullptr, "hidet_atomic_xor($0, $1)", 0, false, false,
+     false, "*p ^= v; integers", nullptr, kAtomics},
+    {"atomic_cas", 3, T::cuda, R::custom, nullptr, "hidet_atomic_cas($0, $1, $2)", 0, false, false,
+     false, "compare the bits and swap", nullptr, kAtomics},
+    {"assume_aligned", 1, T::cuda, R::none, nullptr,
+     "__builtin_assume(((unsigned long long)($0) & ($k0 - 1)) == 0)", 0, false, false, false,
+     "promises that a pointer is a multiple of $k0 bytes, a power of two"},
+    // --- fast math (CUDA)
+    {"fast_exp", 1, T::cuda, R::f32, nullptr, "__expf($0)", 0, true, true, false,
+     "approximate e^x"},
+    {"fast_log", 1, T::cuda, R::f32, nullptr, "__logf($0)", 0, true, true, false,
+     "approximate logarithm"},
+};
+}  // namespace
+
+const std::vector<Primitive>& cuda_primitives() { return kTable; }
+
+}  // namespace hidet::ir
