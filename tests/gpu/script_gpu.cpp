@@ -4,6 +4,7 @@
 // Needs: a GPU, NVRTC and a C compiler, no LLVM; without a GPU it prints SKIP. Exit status 1 when a result is wrong.
 // Threading: one thread.
 #include "../lang/guide.h"
+#include "../lang/guide_matmul.h"
 #include "checks.h"
 
 #include <hidet/runtime/cuda.h>

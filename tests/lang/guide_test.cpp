@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "guide.h"
+#include "guide_matmul.h"
 
 namespace {
 
@@ -22,8 +23,9 @@ std::string text_of(const std::filesystem::path& path) {
 
 TEST(Guide, BlocksAreTheFunctionsOfTheHeader) {
   const std::filesystem::path root = HIDET_SOURCE_DIR;
-  const std::string code = text_of(root / "tests/lang/guide.h"),
-                    guide = text_of(root / "docs/script.md");
+  const std::string code =
+      text_of(root / "tests/lang/guide.h") + text_of(root / "tests/lang/guide_matmul.h");
+  const std::string guide = text_of(root / "docs/script.md");
   ASSERT_FALSE(code.empty());
   int blocks = 0;
   for (size_t at = guide.find("```cpp\n"); at != std::string::npos;
