@@ -106,23 +106,31 @@ std::vector<Section> sections_of(const Dims& x, const Dims& y) {
 }
 
 /// Indices in `other` of the element at `at` of `shape`: through the flat index of each section, so that what the
-/// shapes have in common needs no arithmetic.
+/// shapes have in common needs no arithmetic. Neither do sizes of 1.
 Values same_element(const Values& at, const Dims& shape, const Dims& other) {
   const auto part = [](const auto& list, size_t from, size_t count) {
     return std::decay_t<decltype(list)>(list.begin() + static_cast<int64_t>(from),
                                         list.begin() + static_cast<int64_t>(from + count));
   };
-  Values out;
-  for (const Section& s : sections_of(shape, other)) {
-    const Values from = part(at, s.a, s.n);
-    Values to;
-    if (s.m > 0)
-      to = s.n == 1 && s.m == 1
-               ? from
-               : unflatten_index(flatten_index(from, part(shape, s.a, s.n)), part(other, s.b, s.m));
-    out.insert(out.end(), to.begin(), to.end());
+  Values indices, to;
+  Dims from_dims, to_dims;
+  for (size_t d = 0; d < shape.size(); d++)
+    if (!shape[d].is_const(1)) indices.push_back(at[d]), from_dims.push_back(shape[d]);
+  for (const DimExpr& d : other)
+    if (!d.is_const(1)) to_dims.push_back(d);
+  for (const Section& s : sections_of(from_dims, to_dims)) {
+    if (s.m == 0) continue;
+    const Values from = part(indices, s.a, s.n);
+    const Values found = s.n == 1 && s.m == 1
+                             ? from
+                             : unflatten_index(flatten_index(from, part(from_dims, s.a, s.n)),
+                                               part(to_dims, s.b, s.m));
+    to.insert(to.end(), found.begin(), found.end());
   }
-  return out;
+  for (size_t d = 0; d < other.size(); d++)
+    if (other[d].is_const(1))
+      to.insert(to.begin() + static_cast<int64_t>(d), ir::Value(ir::make_int(0, ir::Type(i64))));
+  return to;
 }
 
 ir::Task compute(const std::string& name, Infer infer, const OpCall& call) {

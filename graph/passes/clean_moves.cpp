@@ -12,9 +12,33 @@ bool is_identity(const std::vector<int64_t>& perm) {
   return true;
 }
 
+bool is_reshape(const std::string& name) {
+  return name == "reshape" || name == "squeeze" || name == "unsqueeze" || name == "flatten";
+}
+
+/// reshape(t, shape), through the reshapes that made `t`.
+Tensor reshaped(const Tensor& t, const std::vector<DimExpr>& shape) {
+  if (t.shape_expr() == shape) return t;
+  const auto inner = producer_of(t);
+  return inner && is_reshape(inner->def->name) ? reshaped(inner->inputs[0], shape)
+                                               : ops::reshape(t, shape);
+}
+
+/// Only dims of size 1 change their place: the elements stay in their order.
+bool keeps_order(const std::vector<int64_t>& perm, const std::vector<DimExpr>& shape) {
+  int64_t last = -1;
+  for (int64_t d : perm) {
+    if (shape[static_cast<size_t>(d)].is_const(1)) continue;
+    if (d < last) return false;
+    last = d;
+  }
+  return true;
+}
+
 std::vector<Tensor> clean_transpose(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
   const std::vector<int64_t>& perm = n.op->attrs.integers("perm");
   if (is_identity(perm)) return {in[0]};
+  if (keeps_order(perm, in[0].shape_expr())) return {reshaped(in[0], n.outputs[0].shape_expr())};
   const auto inner = producer_of(in[0]);
   if (!inner || inner->def->name != "transpose") return {};
   const std::vector<int64_t>& first = inner->attrs.integers("perm");
@@ -22,10 +46,6 @@ std::vector<Tensor> clean_transpose(const FlowGraph::Node& n, const std::vector<
   for (int64_t d : perm) both.push_back(first[static_cast<size_t>(d)]);
   if (is_identity(both)) return {inner->inputs[0]};
   return {ops::transpose(inner->inputs[0], both)};
-}
-
-bool is_reshape(const std::string& name) {
-  return name == "reshape" || name == "squeeze" || name == "unsqueeze" || name == "flatten";
 }
 
 /// A product whose rows a reshape flattened, and a bias added to it, with the rows as `shape` has them. `old` is the same value in
@@ -52,12 +72,9 @@ Tensor with_rows_of(const FlowGraph& g, const Tensor& old, const Tensor& t,
 std::vector<Tensor> clean_reshape(const FlowGraph& g, const FlowGraph::Node& n,
                                   const std::vector<Tensor>& in) {
   const std::vector<DimExpr> shape = n.outputs[0].shape_expr();
-  if (shape == in[0].shape_expr()) return {in[0]};
   const auto inner = producer_of(in[0]);
-  if (inner && is_reshape(inner->def->name)) {
-    if (shape == inner->inputs[0].shape_expr()) return {inner->inputs[0]};
-    return {ops::reshape(inner->inputs[0], shape)};
-  }
+  if (shape == in[0].shape_expr() || (inner && is_reshape(inner->def->name)))
+    return {reshaped(in[0], shape)};
   if (shape.empty()) return {};
   const Tensor product = with_rows_of(g, n.op->inputs[0], in[0], shape);
   if (product.defined()) return {product};

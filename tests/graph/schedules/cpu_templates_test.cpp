@@ -98,6 +98,15 @@ TEST(BatchMatmul, ScaledAndTransposed) {
   check(x, ops::transpose(y, {0, 2, 1, 3}), {{2, 4, 5, 8}, {2, 4, 40, 8}});
 }
 
+TEST(Moves, DimsOfSizeOneCostNothing) {
+  const Tensor x = symbol({"s", 1, 24});
+  const Tensor y =
+      ops::reshape(ops::matmul(ops::reshape(x, {"s", 24}), weight({24, 24}, 1)), {"s", 1, 24});
+  check(x, ops::transpose(y, {1, 0, 2}) + ops::transpose(x, {1, 0, 2}),
+        {{0, 1, 24}, {1, 1, 24}, {9, 1, 24}}, 1);
+  check(x, ops::transpose(ops::reshape(x, {"s", 4, 6}), {1, 0, 2}), {{1, 1, 24}, {7, 1, 24}}, 1);
+}
+
 TEST(Rows, SoftmaxOfInfinitiesAndNaN) {
   const double inf = HUGE_VAL;
   std::vector<float> v(4 * 21, 0.5f);
@@ -111,6 +120,27 @@ TEST(Rows, SoftmaxOfInfinitiesAndNaN) {
     const FlowGraph graph = trace_from(y, {x});
     expect_same(graph.build().run({input})[0], graph(input), "rows with NaN");
   }
+}
+TEST(Rows, SoftmaxOfAnyLength) {
+  const Tensor x = symbol({"m", "n"});
+  check(x, ops::softmax(x),
+        {{1, 1}, {3, 15}, {17, 16}, {2, 31}, {40, 32}, {5, 33}, {1, 197}, {0, 5}, {4, 0}}, 1);
+  const Tensor y = symbol({3, "s", 5});
+  check(y, ops::transpose(ops::softmax(y * 0.5 + 1.0) * 2.0, {1, 0, 2}), {{3, 1, 5}, {3, 50, 5}},
+        1);
+}
+TEST(Rows, SoftmaxOfMaskedRows) {
+  const Tensor x = symbol({"n", 37});
+  const Tensor mask = randn({37}, f32, {}, 5);
+  std::vector<float> v(2 * 37, 0.25F);
+  for (size_t i = 0; i < 36; i++) v[i] = -HUGE_VALF;
+  for (size_t i = 37; i < 74; i++) v[i] = 88.0F + static_cast<float>(i);
+  const FlowGraph graph = trace_from(ops::softmax(x + mask), {x});
+  const Tensor input = from_vector(v, {2, 37});
+  const std::vector<double> got = optimize(graph).build().run({input})[0].to_doubles(),
+                            want = graph(input).to_doubles();
+  for (size_t i = 0; i < got.size(); i++) EXPECT_NEAR(got[i], want[i], 1e-6) << i;
+  EXPECT_EQ(got[36], 1.0);
 }
 TEST(Rows, LayerNormOfOddRows) {
   const Tensor x = symbol({"n", 3, 45});
