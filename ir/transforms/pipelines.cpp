@@ -28,11 +28,30 @@ Module run_one(const Module& module, const Pass& pass) {
 /// What HIDET_VERIFY asks for: "1" the verifier, "text" also that the module's text reads back as the module.
 void check(const Module& module, const std::string& after, const char* level) {
   if (!level || !*level || std::strcmp(level, "0") == 0) return;
-  verify(module, true);
-  if (std::strcmp(level, "text") != 0) return;
-  const std::string text = print(module);
-  HIDET_CHECK(equal(parse(text, "printed"), module), "the text of @", module.name, " after ", after,
-              " reads back as another module:\n", text);
+  try {
+    verify(module, true);
+    if (std::strcmp(level, "text") != 0) return;
+    const std::string text = print(module);
+    HIDET_CHECK(equal(parse(text, "printed"), module), "the text reads back as another module:\n",
+                text);
+  } catch (const Error& e) {
+    throw Error(e.code(),
+                std::string(e.what()) + ", while verifying @" + module.name + " after " + after);
+  }
+}
+
+/// The pass that HIDET_DUMP=after:<pass> names, or "".
+std::string dumped_pass() {
+  const char* dump = std::getenv("HIDET_DUMP");
+  if (!dump || !*dump) return "";
+  const std::string text = dump, prefix = "after:";
+  std::string names;
+  for (const Pass& p : all_passes()) {
+    if (text == prefix + p.name) return p.name;
+    names += (names.empty() ? "" : ", ") + std::string(p.name);
+  }
+  throw Error(ErrorCode::usage,
+              "HIDET_DUMP is '" + text + "'; it is after: and the name of a pass: " + names);
 }
 
 }  // namespace
@@ -56,7 +75,8 @@ Pass function_pass(const char* name, std::function<Function(const Function&, con
 
 Module run_passes(Module module, const std::vector<Pass>& passes) {
   const bool timed = env_on("HIDET_TIME");
-  const char *dump = std::getenv("HIDET_DUMP"), *verified = std::getenv("HIDET_VERIFY");
+  const char* verified = std::getenv("HIDET_VERIFY");
+  const std::string dumped = dumped_pass();
   with_large_stack([&] {
     check(module, "recording", verified);
     for (const Pass& pass : passes) {
@@ -66,8 +86,7 @@ Module run_passes(Module module, const std::vector<Pass>& passes) {
       if (timed)
         std::fprintf(stderr, "%8.3f ms  %s @%s\n", ms.count(), pass.name, module.name.c_str());
       check(module, pass.name, verified);
-      if (dump && std::string("after:") + pass.name == dump)
-        std::fprintf(stderr, "%s", print(module).c_str());
+      if (pass.name == dumped) std::fprintf(stderr, "%s", print(module).c_str());
     }
   });
   return module;

@@ -24,8 +24,8 @@ class Generator {
  public:
   Generator(unsigned seed, std::vector<VarRef> known)
       : variables(std::move(known)), random_(seed) {}
-  std::vector<VarRef> variables;           ///< what leaves may name
-  std::function<Expr(DType)> other_leaf;   ///< further leaves of a type; may give null
+  std::vector<VarRef> variables;          ///< what leaves may name
+  std::function<Expr(DType)> other_leaf;  ///< further leaves of a type; may give null
   size_t pick(size_t n) { return random_() % n; }
 
   Expr expr(DType t, int depth) {

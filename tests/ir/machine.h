@@ -109,7 +109,8 @@ class Machine : public Interpreter {
     int64_t size = 1, inner = 1;
     for (const int64_t n : part.shape) size *= n;
     for (size_t k = item + 1; k < m.mapping.items.size(); k++)
-      for (const int64_t n : m.mapping.items[k].shape) inner *= m.mapping.items[k].is_spatial ? n : 1;
+      for (const int64_t n : m.mapping.items[k].shape)
+        inner *= m.mapping.items[k].is_spatial ? n : 1;
     for (int64_t number = 0; number < size; number++) {
       if (part.is_spatial && number != worker / inner) continue;
       std::vector<int64_t> next = task;
@@ -163,7 +164,8 @@ class Machine : public Interpreter {
         for (bool go_on = true; (*this)(as<While>(s)->cond).i;)
           if (const Flow flow = loop_body(as<While>(s)->body, go_on); !go_on) return flow;
         break;
-      case Kind::If: return run((*this)(as<If>(s)->cond).i ? as<If>(s)->then : as<If>(s)->otherwise);
+      case Kind::If:
+        return run((*this)(as<If>(s)->cond).i ? as<If>(s)->then : as<If>(s)->otherwise);
       case Kind::Break: return Flow::broke;
       case Kind::Continue: return Flow::continued;
       case Kind::Return:

@@ -9,12 +9,13 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <random>
+
+#include "ir/generator.h"
 
 namespace hidet::ir {
 namespace {
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string refusal(const std::string& text) {
   try {
@@ -323,15 +324,14 @@ TEST(Parser, HostileText) {
         "module m\nglobal t: tensor(f32, [4], " + repeat("swizzle(", deep),
         "module m\nglobal t: tensor(f32, [4], " + repeat("composed(row_major, ", deep)})
     EXPECT_THAT(refusal(text),
-                testing::AnyOf(HasSubstr("nested deeper than 20000"), HasSubstr("expected")));
+                ::testing::AnyOf(HasSubstr("nested deeper than 20000"), HasSubstr("expected")));
   EXPECT_THAT(refusal(head + "n = n" + repeat(" + n", deep)),
               HasSubstr("nested deeper than 20000"));
 }
 
 /// Text cut and damaged at random: a module or an error, nothing else. Verified modules also run through passes.
 TEST(Parser, DamagedText) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  const unsigned seed = hidet::testing::test_seed();
   std::mt19937 random(seed);
   const std::string text =
       "module m\nextern e(i32) -> f32\npublic f(x: ptr(f32), n: i32) {\n"

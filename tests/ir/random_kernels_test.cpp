@@ -83,7 +83,8 @@ class KernelMaker {
 
   /// 0 <= value < n.
   Expr bounded(int64_t n, DType t = i64) {
-    return make_cast(make_binary(BinaryOp::floormod, generator_.expr(i64, 1), imm(n, i64)), Type(t));
+    return make_cast(make_binary(BinaryOp::floormod, generator_.expr(i64, 1), imm(n, i64)),
+                     Type(t));
   }
   Expr leaf(DType t) {
     switch (memory_ ? pick(4) : 4) {
@@ -155,8 +156,9 @@ class KernelMaker {
       case 6: return store_somewhere(out);
       case 7: return jump(out, depth);
       case 8:
-      case 9: return out.push_back(make_stmt<If>({}, generator_.expr(boolean, 2), scope(2, depth - 1),
-                                                 pick(2) ? scope(2, depth - 1) : Stmt()));
+      case 9:
+        return out.push_back(make_stmt<If>({}, generator_.expr(boolean, 2), scope(2, depth - 1),
+                                           pick(2) ? scope(2, depth - 1) : Stmt()));
       case 10:
       case 11: return counted(out, depth);
       case 12: return conditional(out, depth);
@@ -187,8 +189,8 @@ class KernelMaker {
     if (which < arrays_.size() + tensors_.size()) {
       const VarRef t = tensors_[which - arrays_.size()];
       const bool guarded = pick(2) == 0;
-      return out.push_back(make_stmt<ElementStore>(
-          {}, t, indices(t, guarded), generator_.expr(t->type.dtype(), 2), guarded));
+      return out.push_back(make_stmt<ElementStore>({}, t, indices(t, guarded),
+                                                   generator_.expr(t->type.dtype(), 2), guarded));
     }
     const Expr p = make_binary(BinaryOp::add, arrays_[0], imm(static_cast<int64_t>(pick(5)), i64));
     out.push_back(
@@ -202,9 +204,11 @@ class KernelMaker {
     if (which == 0 && loops_ > 0) then = make_stmt<Break>({});
     else if (which == 1 && loops_ > 0) then = make_stmt<Continue>({});
     else if (which == 2 && depth < 2 && mapped_ == 0)
-      then = make_stmt<Return>({}, returns_.is_void() ? Expr() : generator_.expr(returns_.dtype(), 1));
+      then =
+          make_stmt<Return>({}, returns_.is_void() ? Expr() : generator_.expr(returns_.dtype(), 1));
     else if (which == 3 && memory_)
-      return out.push_back(make_stmt<Assert>({}, make_unary(UnaryOp::logical_not, seldom), "seldom"));
+      return out.push_back(
+          make_stmt<Assert>({}, make_unary(UnaryOp::logical_not, seldom), "seldom"));
     if (then) out.push_back(make_stmt<If>({}, seldom, then, Stmt()));
     else out.push_back(make_stmt<Comment>({}, "no way out here"));
   }
@@ -237,17 +241,18 @@ class KernelMaker {
     loops_++;
     const Stmt body = scope(2, depth - 1);
     loops_--;
-    const Stmt step =
-        make_stmt<Assign>({}, count, make_binary(BinaryOp::add, count, imm(1, i32)));
+    const Stmt step = make_stmt<Assign>({}, count, make_binary(BinaryOp::add, count, imm(1, i32)));
     out.push_back(make_stmt<While>({}, cond, make_seq({step, body})));
   }
   void declare_tensor(std::vector<Stmt>& out) {
-    const int64_t rows = 1 + static_cast<int64_t>(pick(4)), columns = 1 + static_cast<int64_t>(pick(5));
+    const int64_t rows = 1 + static_cast<int64_t>(pick(4)),
+                  columns = 1 + static_cast<int64_t>(pick(5));
     const Expr r = imm(rows, i32), c = imm(columns, i32);
-    const Layout layouts[] = {Layout::row_major(), Layout::col_major(),
-                              Layout::strided({imm(1, i32), imm(rows + 1, i32)}),
-                              Layout::swizzled(Layout::row_major(), 1, 0, 2),
-                              Layout::composed(Layout::col_major(), Layout::row_major(), {1, columns})};
+    const Layout layouts[] = {
+        Layout::row_major(), Layout::col_major(),
+        Layout::strided({imm(1, i32), imm(rows + 1, i32)}),
+        Layout::swizzled(Layout::row_major(), 1, 0, 2),
+        Layout::composed(Layout::col_major(), Layout::row_major(), {1, columns})};
     const DType t = any_type();
     const VarRef v = make_var("t", Type::tensor({t, {r, c}, layouts[pick(5)], Scope::registers}));
     out.push_back(make_stmt<DeclTensor>({}, v, Expr()));
@@ -255,7 +260,8 @@ class KernelMaker {
     const Stmt first =
         make_stmt<ElementStore>({}, v, std::vector<Expr>{i, j}, generator_.expr(t, 1), false);
     const auto loop = [](const VarRef& var, const Expr& n, const Stmt& body) {
-      return make_stmt<For>({}, var, imm(0, i32), n, imm(1, i32), LoopKind::serial, int64_t{1}, body);
+      return make_stmt<For>({}, var, imm(0, i32), n, imm(1, i32), LoopKind::serial, int64_t{1},
+                            body);
     };
     out.push_back(loop(i, r, loop(j, c, first)));
     tensors_.push_back(v);
@@ -273,8 +279,8 @@ class KernelMaker {
     generator_.variables.push_back(var);
     std::vector<Stmt> body;
     for (size_t i = pick(3); i-- > 0;) body.push_back(declare(false));
-    const Expr at = make_cast(make_binary(BinaryOp::add, var, imm(static_cast<int64_t>(pick(4)), t)),
-                              Type(i64));
+    const Expr at = make_cast(
+        make_binary(BinaryOp::add, var, imm(static_cast<int64_t>(pick(4)), t)), Type(i64));
     body.push_back(make_stmt<Store>({}, target, at, generator_.expr(target->type.dtype(), 3)));
     arrays_ = arrays;
     generator_.variables = variables;
@@ -321,7 +327,8 @@ template <class T>
 void to_bytes(const std::vector<Cell>& cells, std::vector<uint8_t>& out) {
   out.resize(cells.size() * sizeof(T));
   for (size_t i = 0; i < cells.size(); i++) {
-    const T v = std::is_floating_point_v<T> ? static_cast<T>(cells[i].f) : static_cast<T>(cells[i].i);
+    const T v =
+        std::is_floating_point_v<T> ? static_cast<T>(cells[i].f) : static_cast<T>(cells[i].i);
     std::memcpy(&out[i * sizeof(T)], &v, sizeof(T));
   }
 }
