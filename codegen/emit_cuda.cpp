@@ -99,9 +99,14 @@ template <class T, int N> __device__ __forceinline__ void hidet_store(T* p, hide
 }
 )";
 
+std::string assert_text(const Assert& a) {
+  return Error(ErrorCode::usage, a.message, a.loc.text()).what();
+}
+
 class CudaEmitter final : public Emitter {
  public:
-  CudaEmitter(const Module& m, const EmitOptions& o) : Emitter(m, o) {}
+  CudaEmitter(const Module& m, const EmitOptions& o)
+      : Emitter(m, o), asserts_(assert_messages(m)) {}
 
   std::string run() {
     std::string prototypes;
@@ -115,6 +120,7 @@ class CudaEmitter final : public Emitter {
       any = true;
       if (f.kind == FuncKind::cuda_internal) prototypes += signature(f) + ";\n";
       dynamic_offset_ = 0;
+      no_value_ = f.returns.is_void() ? "" : " " + type(f.returns) + "()";
       multiples_ = Multiples(f);
       open(signature(f) + " {");
       if (f.body) stmt(f.body);
@@ -180,9 +186,9 @@ class CudaEmitter final : public Emitter {
     if (const Return* r = as<Return>(s))
       return line(r->value ? "return " + expr(r->value) + ";" : "return;");
     if (const Assert* a = as<Assert>(s)) {
-      // The id is the place of the message in the module's list of asserts; 0 means no error.
+      const auto at = std::find(asserts_.begin(), asserts_.end(), assert_text(*a));
       return line("if (!(" + expr(a->cond) + ")) { *(volatile int*)hidet_error_word = " +
-                  std::to_string(++asserts_) + "; return; }");
+                  std::to_string(at - asserts_.begin() + 1) + "; return" + no_value_ + "; }");
     }
     if (const DeclTensor* d = as<DeclTensor>(s)) return tensor(*d);
     throw Error(
@@ -432,7 +438,9 @@ class CudaEmitter final : public Emitter {
   }
   std::string lane_functions_;
   std::map<std::string, std::string> lane_names_;
-  int lane_count_ = 0, asserts_ = 0;
+  int lane_count_ = 0;
+  const std::vector<std::string> asserts_;  ///< messages, by number less 1
+  std::string no_value_;                    ///< what a failed assert of the function returns
   int64_t dynamic_offset_ = 0;  ///< bytes of dynamic shared memory that the function has declared
   std::vector<const char*> helpers_;  ///< of the primitives used
   bool halves_ = false, vectors_ = false, bits_ = false;
@@ -440,6 +448,18 @@ class CudaEmitter final : public Emitter {
 };
 
 }  // namespace
+
+std::vector<std::string> assert_messages(const Module& module) {
+  std::vector<std::string> texts;
+  for (const Function& f : module.functions)
+    if (is_cuda(f.kind) && f.body)
+      visit_all(f.body, [&](const Node& n) {
+        const Assert* a = as<Assert>(&n);
+        if (a && std::find(texts.begin(), texts.end(), assert_text(*a)) == texts.end())
+          texts.push_back(assert_text(*a));
+      });
+  return texts;
+}
 
 std::string emit_cuda(const Module& module, const EmitOptions& options) {
   std::string text;

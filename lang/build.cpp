@@ -192,6 +192,7 @@ ModuleData compile_module(const Module& module, const BuildOptions& options) {
     data.code = Bytes(backends::build_shared_object(std::span(&unit, 1), cpu));
     if (texts.cuda.empty()) return;
     data.cuda_kernels = codegen::kernel_names(texts.host);
+    data.cuda_asserts = codegen::assert_messages(texts.device);
     data.images =
         device_images(texts.device, texts.cuda, options, codegen::kernel_names(texts.device));
   });

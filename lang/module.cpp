@@ -5,9 +5,11 @@
 #include <hidet/lang/script_module.h>
 #include <hidet/runtime/error.h>
 
+#include <algorithm>
 #include <map>
 
 #include "recorder.h"
+#include "space.h"
 
 namespace hidet::lang {
 using namespace detail;
@@ -121,11 +123,14 @@ namespace {
 /// Collects a module's functions and those that they call in other modules.
 class Assembly {
  public:
-  explicit Assembly(const ModuleState& top) {
+  /// `joined`: a module whose functions are added, too, or null.
+  explicit Assembly(const ModuleState& top, const ModuleState* joined = nullptr) {
     out_.name = top.name;
-    add_module(top);
-    for (const auto& f : top.functions) names_[{&top, f.get()}] = take(f->function.name);
-    for (const auto& f : top.functions) add_function(top, *f);
+    for (const ModuleState* m : {joined, &top})
+      if (m) add_own(*m);
+    for (const ModuleState* m : {joined, &top})
+      if (m)
+        for (const auto& f : m->functions) add_function(*m, *f);
     add_launch();
   }
   ir::Module take_module() { return std::move(out_); }
@@ -139,10 +144,25 @@ class Assembly {
     return name;
   }
 
+  /// Globals and the names of the functions, which must be new.
+  void add_own(const ModuleState& m) {
+    modules_.insert(&m);
+    add_module(m);
+    for (const auto& f : m.functions) {
+      HIDET_REQUIRE(!taken_.count(f->function.name), ErrorCode::usage, f->loc.text(),
+                    "the module '", m.name, "' already has a function '", f->function.name, "'");
+      names_[{&m, f.get()}] = take(f->function.name);
+    }
+  }
+
   void add_module(const ModuleState& m) {
     for (const ModuleState::Global& g : m.globals) {
-      out_.globals.push_back(g.var);
-      out_.globals.back().on_cuda = g.cuda;
+      // A candidate of a parameter space has its module's variables, too.
+      auto it = std::find_if(
+          out_.globals.begin(), out_.globals.end(),
+          [&](const ir::GlobalVar& known) { return known.var.get() == g.var.var.get(); });
+      if (it == out_.globals.end()) it = out_.globals.insert(it, g.var);
+      it->on_cuda = it->on_cuda || g.cuda;
     }
   }
 
@@ -230,21 +250,26 @@ class Assembly {
 
 }  // namespace
 
-ir::Module ScriptModule::module() const {
-  HIDET_REQUIRE(!state_->functions.empty(), ErrorCode::usage, state_->loc.text(), "the module '",
-                state_->name, "' has no function");
+ir::Module detail::assemble(const ModuleState& state, const ModuleState* joined) {
+  HIDET_REQUIRE(!state.functions.empty(), ErrorCode::usage, state.loc.text(), "the module '",
+                state.name, "' has no function");
   ir::Module module;
   ir::with_large_stack([&] {
-    module = Assembly(*state_).take_module();
+    module = Assembly(state, joined).take_module();
     ir::check_calls(module);
   });
   return module;
 }
 
+ir::Module ScriptModule::module() const {
+  return state_->space ? record_candidates(*state_, 1)[0].module : assemble(*state_);
+}
+
 std::string ScriptModule::ir() const { return ir::print(module()); }
 
 CompiledModule ScriptModule::build(const BuildOptions& options) const {
-  return build_module(module(), options);
+  if (!state_->space) return build_module(module(), options);
+  return CompiledModule(compile_candidates(*state_, record_candidates(*state_), options));
 }
 
 std::string ScriptModule::lowered(const std::string& target) const {

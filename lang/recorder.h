@@ -4,8 +4,10 @@
 #pragma once
 #include <hidet/ir/stmt.h>
 #include <hidet/ir/value.h>
+#include <hidet/lang/space.h>
 
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +49,12 @@ struct ModuleState {
   std::vector<Global> globals;
   std::vector<ir::ExternFunc> externs;
   std::vector<Import> imports;  ///< functions of other modules; calls name them "@<number>"
+  struct Space {
+    std::vector<SpaceDim> dims;
+    std::function<void(ScriptModule&, const Params&)> define;
+    SourceLoc loc;
+  };
+  std::optional<Space> space;
 };
 
 /// What opened a scope.

@@ -152,3 +152,19 @@ inline ScriptModule matmul(int m_size, int n_size, int k_size) {
   });
   return m;
 }
+
+inline ScriptModule tuned_sum() {
+  ScriptModule m("tuned_sum");
+  m.space({{"lanes", {4, 8, 16}}, {"grain", {1024, 65536}}}, [](ScriptModule& s, const Params& p) {
+    s.public_func("launch", [&](Function& f) {
+      auto a = f.arg("a", ptr(hidet::f32));
+      auto b = f.arg("b", ptr(hidet::f32));
+      auto n = f.arg("n", hidet::i64);
+      const auto lanes = static_cast<int>(p["lanes"]);
+      assert_(n % lanes == 0, "n is a multiple of the lanes");
+      for (auto i : parallel(n / lanes, p["grain"] / lanes))
+        store(b + i * lanes, load(a + i * lanes, lanes) + load(b + i * lanes, lanes));
+    });
+  });
+  return m;
+}

@@ -36,7 +36,7 @@ TEST(Guide, BlocksAreTheFunctionsOfTheHeader) {
     EXPECT_NE(code.find(block), std::string::npos) << "not in guide.h:\n" << block;
     blocks++;
   }
-  EXPECT_EQ(blocks, 8);
+  EXPECT_EQ(blocks, 9);
 }
 
 TEST(Guide, Hello) { hello().build()(2); }
@@ -63,6 +63,17 @@ TEST(Guide, Softmax) {
     EXPECT_NEAR(out[j], std::exp(j) / sum, 1e-6);
     EXPECT_NEAR(out[3 + j], 1.0 / 3, 1e-6);
   }
+}
+
+TEST(Guide, TunedSum) {
+  const hidet::CompiledModule built = tuned_sum().build();
+  ASSERT_EQ(built.candidates().size(), 6u);
+  const hidet::Tensor a = hidet::randn({4096}, hidet::f32, {}, 5), b = hidet::full({4096}, 1);
+  const hidet::TuneReport report = built.tune({.budget = 5, .rounds = 2}, a, b, 4096);
+  EXPECT_EQ(built.candidate(a, b, 4096), report.best);
+  built(a, b, 4096);
+  for (int i = 0; i < 4096; i++)
+    ASSERT_EQ(b.data<float>()[i], 1 + a.data<float>()[i]) << report.best;
 }
 
 TEST(Guide, CudaProgramsCompile) {

@@ -10,6 +10,7 @@
 #include "hidet/runtime/error.h"
 #include "hidet/runtime/thread_pool.h"
 #include "src/compiled/code.h"
+#include "src/compiled/launch_times.h"
 
 namespace hidet::runtime {
 namespace {
@@ -93,7 +94,12 @@ void* abi_scratch(hidet_ctx* ctx, int32_t slot, int64_t bytes) {
 }
 
 int32_t abi_cuda_launch(hidet_ctx* ctx, const hidet_cuda_launch* launch) {
-  return guarded(ctx, [&] { ctx->code.cuda().launch(ctx->stream, *launch); });
+  return guarded(ctx, [&] {
+    const auto queue = [&] { ctx->code.cuda().launch(ctx->stream, *launch); };
+    if (ctx->times) [[unlikely]]
+      ctx->times->launch(ctx->stream, *launch, queue);
+    else queue();
+  });
 }
 
 int32_t abi_print(hidet_ctx*, const char* format, ...) {

@@ -113,7 +113,7 @@ std::atomic<uint64_t> next_id{1};
 
 }  // namespace
 
-LoadedCode::LoadedCode(ModuleData given)
+LoadedCode::LoadedCode(ModuleData given, bool alone)
     : data(checked(std::move(given))),
       object(data.code.span(), data.name),
       table(make_abi_table(*this)),
@@ -130,6 +130,7 @@ LoadedCode::LoadedCode(ModuleData given)
     functions.push_back(std::move(f));
   }
   if (functions.size() == 1) main_function = 0;
+  if (!data.candidate.empty() && !alone) space = std::make_unique<Candidates>(*this);
 }
 
 LoadedCode::~LoadedCode() = default;
@@ -146,6 +147,17 @@ CudaModule& LoadedCode::cuda() const {
     cuda_done.store(true, std::memory_order_release);
   }
   return *cuda_module;
+}
+
+void LoadedCode::check_kernels() const {
+  if (!cuda_loaded()) return;
+  const int32_t number = cuda().take_error();
+  if (number == 0) return;
+  const size_t i = static_cast<size_t>(number) - 1;
+  const std::string& text = i < data.cuda_asserts.size() ? data.cuda_asserts[i] : "";
+  throw Error(ErrorCode::usage,
+              detail::concat(text.empty() ? detail::concat("assertion number ", number) : text,
+                             " (in a GPU kernel of '", data.name, "')"));
 }
 
 hidet_ctx* LoadedCode::default_context() const {

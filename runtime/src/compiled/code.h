@@ -9,6 +9,7 @@
 
 #include "hidet/runtime/compiled_module.h"
 #include "hidet/runtime/cpu_level.h"
+#include "src/compiled/candidates.h"
 #include "src/compiled/context.h"
 #include "src/cuda/cuda_module.h"
 
@@ -39,11 +40,14 @@ struct LoadedFunction {
 };
 
 struct LoadedCode {
-  explicit LoadedCode(ModuleData data);
+  /// `alone`: one of another's candidates.
+  explicit LoadedCode(ModuleData data, bool alone = false);
   ~LoadedCode();
   /// The GPU part; loads it at the first call. Throws Error(device).
   CudaModule& cuda() const;
   bool cuda_loaded() const { return cuda_done.load(std::memory_order_acquire); }
+  /// Throws Error(usage) with the message of an assertion that failed in a kernel and was not told before.
+  void check_kernels() const;
   hidet_ctx* default_context() const;
 
   const ModuleData data;
@@ -51,7 +55,8 @@ struct LoadedCode {
   std::vector<LoadedFunction> functions;
   int main_function = -1;  // what operator() calls; -1: none
   hidet_abi table;
-  const uint64_t id;  // never used twice in a process
+  std::unique_ptr<Candidates> space;  // null: no parameter space
+  const uint64_t id;                  // never used twice in a process
   mutable ContextPool pool;
 
  private:

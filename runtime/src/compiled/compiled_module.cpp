@@ -2,11 +2,13 @@
 // Threading: thread-safe. A call allocates nothing unless it fails.
 #include "hidet/runtime/compiled_module.h"
 
+#include <chrono>
 #include <cstring>
 #include <limits>
 
 #include "hidet/runtime/error.h"
 #include "src/compiled/code.h"
+#include "src/compiled/launch_times.h"
 
 namespace hidet {
 namespace {
@@ -84,25 +86,31 @@ hidet_value convert(const FunctionInfo& f, const ParamInfo& p, const CallArg& ar
   return float_bits(p.dtype, static_cast<double>(arg.value().i));
 }
 
-CallResult call_function(const runtime::LoadedCode& code, const runtime::LoadedFunction& f,
+CallResult call_function(const runtime::LoadedCode& code, int index,
                          std::span<const CallArg> args) {
-  const size_t n = f.info.params.size();
-  HIDET_REQUIRE(args.size() == n, ErrorCode::usage, "", f.info.signature(), " takes ", n,
-                " arguments, got ", args.size());
-  hidet_value few[kMaxArgs + 1];
-  std::vector<hidet_value> many;
-  hidet_value* values = few;
-  if (n > kMaxArgs) {
-    many.resize(n + 1);
-    values = many.data();
+  const size_t i = static_cast<size_t>(index);
+  if (!code.space) [[likely]]
+    return runtime::call_loaded(code, i, args);
+  const FunctionInfo& info = code.functions[i].info;
+  return runtime::call_loaded(code.space->choose(info.name, runtime::dims_of(info, args)), i, args);
+}
+
+/// One row for the call where nothing was launched; the time of all.
+void finish_profile(const runtime::LoadedCode& code, const runtime::LoadedFunction& f,
+                    const runtime::LaunchTimes* times, std::chrono::steady_clock::time_point start,
+                    Profile& profile) {
+  if (times) {
+    times->add_to(profile, code.data.candidate);
+    cuda_synchronize(code.data.device.index());
   }
-  for (size_t i = 0; i < n; ++i) values[i] = convert(f.info, f.info.params[i], args[i]);
-  values[n].i = 0;
-  const runtime::ContextPool::Use context(code.pool);
-  const runtime::ScratchScope scope;
-  if (const int32_t status = f.thunk(context.get(), values)) [[unlikely]]
-    context->fail(status, ("hidet_" + f.info.name).c_str());
-  return f.info.returns ? CallResult(f.info.return_dtype, values[n]) : CallResult();
+  profile.total_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (!profile.operators.empty()) return;
+  OperatorTime whole;
+  whole.name = whole.kernel = f.info.name;
+  whole.candidate = code.data.candidate;
+  whole.milliseconds = profile.total_ms;
+  profile.operators.push_back(std::move(whole));
 }
 
 const runtime::LoadedCode& loaded(const std::shared_ptr<const runtime::LoadedCode>& code) {
@@ -116,7 +124,48 @@ std::string function_list(const runtime::LoadedCode& code) {
   return text.empty() ? "none" : text;
 }
 
+int main_index(const runtime::LoadedCode& code) {
+  HIDET_REQUIRE(code.main_function >= 0, ErrorCode::usage, "", "module '", code.data.name,
+                "' has no function called launch and not exactly one; call one by its name: ",
+                function_list(code));
+  return code.main_function;
+}
+
 }  // namespace
+
+namespace runtime {
+CallResult call_loaded(const LoadedCode& code, size_t index, std::span<const CallArg> args,
+                       Profile* profile) {
+  const LoadedFunction& f = code.functions[index];
+  const size_t n = f.info.params.size();
+  HIDET_REQUIRE(args.size() == n, ErrorCode::usage, "", f.info.signature(), " takes ", n,
+                " arguments, got ", args.size());
+  hidet_value few[kMaxArgs + 1];
+  std::vector<hidet_value> many;
+  hidet_value* values = few;
+  if (n > kMaxArgs) {
+    many.resize(n + 1);
+    values = many.data();
+  }
+  for (size_t i = 0; i < n; ++i) values[i] = convert(f.info, f.info.params[i], args[i]);
+  values[n].i = 0;
+  code.check_kernels();
+  const ContextPool::Use context(code.pool);
+  const ScratchScope scope;
+  std::unique_ptr<LaunchTimes> times;
+  if (profile && !code.data.images.empty())
+    times = std::make_unique<LaunchTimes>(code.data.device.index());
+  context->times = times.get();
+  const auto start =
+      profile ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+  const int32_t status = f.thunk(context.get(), values);
+  context->times = nullptr;
+  if (status) [[unlikely]]
+    context->fail(status, ("hidet_" + f.info.name).c_str());
+  if (profile) finish_profile(code, f, times.get(), start, *profile);
+  return f.info.returns ? CallResult(f.info.return_dtype, values[n]) : CallResult();
+}
+}  // namespace runtime
 
 std::string FunctionInfo::signature() const {
   std::string text =
@@ -161,12 +210,39 @@ double CallResult::number() const {
 CompiledModule::CompiledModule(ModuleData data)
     : code_(std::make_shared<const runtime::LoadedCode>(std::move(data))) {}
 
+CompiledFunction CompiledModule::main() const {
+  return CompiledFunction(code_, main_index(loaded(code_)));
+}
 CallResult CompiledModule::call(std::span<const CallArg> args) const {
   const runtime::LoadedCode& code = loaded(code_);
-  HIDET_REQUIRE(code.main_function >= 0, ErrorCode::usage, "", "module '", code.data.name,
-                "' has no function called launch and not exactly one; call one by its name: ",
-                function_list(code));
-  return call_function(code, code.functions[code.main_function], args);
+  return call_function(code, main_index(code), args);
+}
+
+void CompiledModule::synchronize() const {
+  const runtime::LoadedCode& first = loaded(code_);
+  for (size_t i = 0; i < (first.space ? first.space->size() : 1); ++i) {
+    const runtime::LoadedCode& code = i ? first.space->at(i) : first;
+    if (!code.cuda_loaded()) continue;
+    cuda_synchronize(code.data.device.index());
+    code.check_kernels();
+  }
+}
+
+std::vector<std::string> CompiledModule::candidates() const {
+  std::vector<std::string> names;
+  if (const auto& space = loaded(code_).space)
+    for (size_t i = 0; i < space->size(); ++i) names.push_back(space->at(i).data.candidate);
+  return names;
+}
+std::string CompiledModule::dispatch_table() const {
+  const auto& space = loaded(code_).space;
+  return space ? space->text() : "";
+}
+void CompiledModule::use_dispatch_table(const std::string& text) const {
+  const runtime::LoadedCode& code = loaded(code_);
+  HIDET_REQUIRE(code.space, ErrorCode::usage, "", "module '", code.data.name,
+                "' has no parameter space, and takes no dispatch table");
+  code.space->read(text);
 }
 
 CompiledFunction CompiledModule::operator[](const std::string& name) const {
@@ -179,7 +255,12 @@ CompiledFunction CompiledModule::operator[](const std::string& name) const {
 }
 
 CallResult CompiledFunction::call(std::span<const CallArg> args) const {
-  return call_function(*code_, code_->functions[index_], args);
+  return call_function(*code_, index_, args);
+}
+std::string CompiledFunction::candidate_of(std::span<const CallArg> args) const {
+  return code_->space
+             ? code_->space->choose(info().name, runtime::dims_of(info(), args)).data.candidate
+             : "";
 }
 const FunctionInfo& CompiledFunction::info() const { return code_->functions[index_].info; }
 

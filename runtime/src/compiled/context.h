@@ -15,6 +15,7 @@
 struct CUstream_st;
 namespace hidet::runtime {
 struct LoadedCode;
+class LaunchTimes;
 
 /// Memory of one device that grows and never shrinks while its context lives.
 class Workspace {
@@ -38,7 +39,8 @@ struct hidet_ctx {
   explicit hidet_ctx(const hidet::runtime::LoadedCode& c) : code(c) {}
   const hidet::runtime::LoadedCode& code;
   CUstream_st* stream = nullptr;
-  bool is_default = false;  // raise also sets hidet_last_error of the thread
+  hidet::runtime::LaunchTimes* times = nullptr;  // a profiled call's
+  bool is_default = false;                       // raise also sets hidet_last_error of the thread
   hidet::runtime::Workspace workspace;
   std::vector<void*> pointers;  // arguments of a graph's launch, kept for their capacity
 

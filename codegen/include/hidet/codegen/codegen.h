@@ -26,6 +26,10 @@ std::string emit_c(const ir::Module& module, const EmitOptions& options = {});
 /// cuda_fp16.h and cuda_bf16.h. Empty where the module has no CUDA function.
 std::string emit_cuda(const ir::Module& module, const EmitOptions& options = {});
 
+/// What the asserts of the module's device code say, "file.cpp:line: error: message"; a kernel reports a place here
+/// plus 1. The module is lowered for Target::cuda.
+std::vector<std::string> assert_messages(const ir::Module& module);
+
 /// The name that a function has in the text (reserved words and collisions resolved).
 std::string emitted_name(const ir::Module& module, const std::string& function);
 

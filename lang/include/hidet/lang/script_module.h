@@ -5,6 +5,7 @@
 // Threading: one thread at a time.
 #pragma once
 #include <hidet/lang/build.h>
+#include <hidet/lang/space.h>
 #include <hidet/lang/types.h>
 
 #include <functional>
@@ -16,6 +17,7 @@ namespace hidet::lang {
 namespace detail {
 struct ModuleState;
 class FunctionRecorder;
+const std::shared_ptr<ModuleState>& state_of(const ScriptModule& module);
 }  // namespace detail
 
 /// A function while it is recorded: its arguments, its result, its launch bounds.
@@ -92,9 +94,17 @@ class ScriptModule {
   FuncHandle extern_func(const std::string& name, const std::vector<Type>& params,
                          const Type& returns, void* address, Here at = Here::current());
 
+  /// Functions that depend on parameters: m.space({{"tile", {32, 64}}}, [](ScriptModule& s, const Params& p) {...}) is
+  /// called at build once for each combination, the last parameter fastest, and records into `s`, which the module's
+  /// own functions join. All candidates have the same public functions. A candidate whose recording or compilation
+  /// throws Error(usage) or Error(unsupported) is left out with a note; none left is an error. Calls take the first
+  /// candidate until CompiledModule::tune has measured. One space a module.
+  void space(std::vector<SpaceDim> dims, std::function<void(ScriptModule&, const Params&)> define,
+             Here at = Here::current());
+
   const std::string& name() const;
   /// The module as IR, checked: functions called in other modules are pulled in, and a module without a
-  /// public function but with one kernel gets `launch`.
+  /// public function but with one kernel gets `launch`. With a space: the first candidate that can be recorded.
   ir::Module module() const;
   /// The text form of module().
   std::string ir() const;
@@ -109,6 +119,7 @@ class ScriptModule {
   }
 
  private:
+  friend const std::shared_ptr<detail::ModuleState>& detail::state_of(const ScriptModule& module);
   std::shared_ptr<detail::ModuleState> state_;
 };
 

@@ -1,12 +1,14 @@
 // compiled_module.h - CompiledModule: loaded code whose public functions are called from C++.
 // Needs: a code object as abi.h describes. GPU code is loaded at the first call that needs it.
-// Threading: thread-safe; every call uses a context of its own.
+// Threading: thread-safe; every call uses a context of its own. tune publishes its choice at once for all copies.
 #pragma once
 #include <hidet/runtime/abi.h>
 #include <hidet/runtime/bytes.h>
 #include <hidet/runtime/device.h>
 #include <hidet/runtime/dtype.h>
+#include <hidet/runtime/profile.h>
 #include <hidet/runtime/tensor.h>
+#include <hidet/runtime/tune.h>
 
 #include <initializer_list>
 #include <memory>
@@ -56,6 +58,11 @@ struct ModuleData {
   std::vector<void*> extern_functions = {};    ///< by number; a module that has one cannot be saved
   std::string source = {};                     ///< host C, then the CUDA text
   Device device = {};                          ///< which GPU
+  std::vector<std::string> cuda_asserts =
+      {};                      ///< messages, by the number that a kernel reports less 1
+  std::string candidate = {};  ///< "tile=32": what it is of a parameter space; empty: no space
+  std::vector<ModuleData> candidates =
+      {};  ///< the space's others: the same functions, made otherwise
 };
 
 /// One argument of a call: converts from numbers, bool, Tensor and pointers.
@@ -109,6 +116,15 @@ namespace runtime {
 struct LoadedCode;
 }
 
+namespace detail {
+/// f(std::span<const CallArg>) with the arguments.
+template <class F, class... A>
+auto with_args(const F& f, const A&... args) {
+  const CallArg list[sizeof...(A) + 1] = {CallArg(args)..., CallArg(0)};
+  return f(std::span<const CallArg>(list, sizeof...(A)));
+}
+}  // namespace detail
+
 class CompiledModule;
 
 /// One public function of a module; keeps the module alive.
@@ -116,10 +132,30 @@ class CompiledFunction {
  public:
   template <class... A>
   CallResult operator()(const A&... args) const {
-    const CallArg list[sizeof...(A) + 1] = {CallArg(args)..., CallArg(0)};
-    return call(std::span<const CallArg>(list, sizeof...(A)));
+    return detail::with_args([&](auto list) { return call(list); }, args...);
   }
   CallResult call(std::span<const CallArg> args) const;
+
+  /// Measures every candidate of the module's parameter space on copies of the arguments, and keeps the best for these
+  /// dims: the integers among the arguments and the sizes of the tensors. Later calls with these dims take it, calls
+  /// with others that of the nearest. Pointers cannot be copied: Error(usage). Throws where no candidate ran.
+  template <class... A>
+  TuneReport tune(const TuneOptions& options, const A&... args) const {
+    return detail::with_args([&](auto list) { return tune_call(options, list); }, args...);
+  }
+  TuneReport tune_call(const TuneOptions& options, std::span<const CallArg> args) const;
+  /// Times the kernels of a call on copies of the arguments: each launch on a GPU; on the CPU the call as a whole.
+  template <class... A>
+  Profile profile(const A&... args) const {
+    return detail::with_args([&](auto list) { return profile_call(list); }, args...);
+  }
+  Profile profile_call(std::span<const CallArg> args) const;
+  /// The candidate that a call with these arguments takes; "" without a parameter space.
+  template <class... A>
+  std::string candidate(const A&... args) const {
+    return detail::with_args([&](auto list) { return candidate_of(list); }, args...);
+  }
+  std::string candidate_of(std::span<const CallArg> args) const;
   const FunctionInfo& info() const;
 
  private:
@@ -141,12 +177,34 @@ class CompiledModule {
   /// Calls the only public function, or the one named "launch".
   template <class... A>
   CallResult operator()(const A&... args) const {
-    const CallArg list[sizeof...(A) + 1] = {CallArg(args)..., CallArg(0)};
-    return call(std::span<const CallArg>(list, sizeof...(A)));
+    return detail::with_args([&](auto list) { return call(list); }, args...);
   }
   CallResult call(std::span<const CallArg> args) const;
   /// The function called `name`; throws Error(usage) that lists them.
   CompiledFunction operator[](const std::string& name) const;
+  /// Waits for what calls have queued on the GPU. Throws Error(usage) with the message of an assertion that failed in a
+  /// kernel; else the next call would. Nothing to do on the CPU.
+  void synchronize() const;
+  /// CompiledFunction::tune, profile, candidate of the function that operator() calls.
+  template <class... A>
+  TuneReport tune(const TuneOptions& options, const A&... args) const {
+    return main().tune(options, args...);
+  }
+  template <class... A>
+  Profile profile(const A&... args) const {
+    return main().profile(args...);
+  }
+  template <class... A>
+  std::string candidate(const A&... args) const {
+    return main().candidate(args...);
+  }
+  /// Names of the parameter space's candidates, the default first; empty without one.
+  std::vector<std::string> candidates() const;
+  /// What tune kept, as text: a header, then rows of device, function, dims, candidate; tab separated.
+  std::string dispatch_table() const;
+  /// Takes such a text instead of what is known; rows of other devices are kept and not used. Throws Error(bad_file)
+  /// that names the line.
+  void use_dispatch_table(const std::string& text) const;
 
   const std::string& name() const;
   const std::string& source() const;
@@ -155,6 +213,7 @@ class CompiledModule {
   const std::shared_ptr<const runtime::LoadedCode>& code() const { return code_; }
 
  private:
+  CompiledFunction main() const;
   std::shared_ptr<const runtime::LoadedCode> code_;
 };
 

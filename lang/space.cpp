@@ -1,0 +1,155 @@
+// space.cpp - records and compiles the candidates of a parameter space.
+// Threading: see space.h.
+#include "space.h"
+
+#include <hidet/lang/script_module.h>
+#include <hidet/runtime/error.h>
+#include <hidet/runtime/log.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+namespace hidet::lang {
+using namespace detail;
+
+const std::shared_ptr<ModuleState>& detail::state_of(const ScriptModule& module) {
+  return module.state_;
+}
+
+int64_t Params::operator[](const std::string& name) const {
+  for (const auto& [key, value] : values_)
+    if (key == name) return value;
+  throw Error(ErrorCode::usage,
+              "the parameter space has no parameter '" + name + "'; it has " + text());
+}
+std::string Params::text() const {
+  std::string out;
+  for (const auto& [key, value] : values_)
+    out += (out.empty() ? "" : ",") + key + "=" + std::to_string(value);
+  return out;
+}
+
+void ScriptModule::space(std::vector<SpaceDim> dims,
+                         std::function<void(ScriptModule&, const Params&)> define, Here at) {
+  const std::string where = SourceLoc(at).text();
+  HIDET_REQUIRE(!state_->space, ErrorCode::usage, where, "the module '", name(),
+                "' already has a parameter space (", state_->space->loc.text(), ")");
+  HIDET_REQUIRE(define && !dims.empty(), ErrorCode::usage, where,
+                "a parameter space takes parameters and a function");
+  for (size_t i = 0; i < dims.size(); i++) {
+    check_name(dims[i].name, "a parameter", at);
+    HIDET_REQUIRE(!dims[i].values.empty(), ErrorCode::usage, where, "the parameter '", dims[i].name,
+                  "' has no values");
+    for (size_t j = 0; j < i; j++)
+      HIDET_REQUIRE(dims[i].name != dims[j].name, ErrorCode::usage, where,
+                    "there are two parameters called '", dims[i].name, "'");
+    std::vector<int64_t> sorted = dims[i].values;
+    std::sort(sorted.begin(), sorted.end());
+    HIDET_REQUIRE(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
+                  ErrorCode::usage, where, "the parameter '", dims[i].name, "' has a value twice");
+  }
+  state_->space = ModuleState::Space{std::move(dims), std::move(define), at};
+}
+
+namespace {
+std::vector<Params> combinations(const std::vector<SpaceDim>& dims) {
+  std::vector<std::vector<std::pair<std::string, int64_t>>> all(1);
+  for (const SpaceDim& dim : dims) {
+    std::vector<std::vector<std::pair<std::string, int64_t>>> longer;
+    for (const auto& before : all)
+      for (const int64_t value : dim.values) {
+        longer.push_back(before);
+        longer.back().emplace_back(dim.name, value);
+      }
+    all = std::move(longer);
+  }
+  std::vector<Params> out;
+  for (auto& values : all) out.emplace_back(std::move(values));
+  return out;
+}
+
+/// True for what a candidate may fail with; anything else is no property of the candidate.
+bool is_refusal(const Error& e) {
+  return e.code() == ErrorCode::usage || e.code() == ErrorCode::unsupported;
+}
+
+/// Notes each candidate that is left out; the first reason is kept for where none is left.
+class LeftOut {
+ public:
+  explicit LeftOut(const ModuleState& state) : state_(state) {}
+  void note(const std::string& candidate, const std::string& reason) {
+    log_note("candidate " + candidate + " of '" + state_.name + "' is left out: " + reason);
+    if (first_.empty()) first_ = candidate + ": " + reason;
+  }
+  void require(bool some) const {
+    HIDET_REQUIRE(some, ErrorCode::usage, state_.space->loc.text(), "no candidate of '",
+                  state_.name, "' can be built; ", first_);
+  }
+
+ private:
+  const ModuleState& state_;
+  std::string first_;
+};
+}  // namespace
+
+std::vector<Candidate> detail::record_candidates(const ModuleState& state, size_t most) {
+  std::vector<Candidate> out;
+  LeftOut left_out(state);
+  for (const Params& params : combinations(state.space->dims)) {
+    if (out.size() == most) break;
+    try {
+      ScriptModule module(state.name);
+      const std::shared_ptr<ModuleState> own = state_of(module);
+      own->loc = state.space->loc;
+      own->globals = state.globals;
+      state.space->define(module, params);
+      HIDET_REQUIRE(!own->space, ErrorCode::usage, own->space->loc.text(),
+                    "a parameter space inside another");
+      out.push_back({params.text(), assemble(*own, &state)});
+    } catch (const Error& e) {
+      if (!is_refusal(e)) throw;
+      left_out.note(params.text(), e.what());
+    }
+  }
+  left_out.require(!out.empty());
+  return out;
+}
+
+ModuleData detail::compile_candidates(const ModuleState& state, std::vector<Candidate> candidates,
+                                      const BuildOptions& options) {
+  std::vector<ModuleData> built(candidates.size());
+  std::vector<std::exception_ptr> failures(candidates.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < candidates.size(); i = next++) try {
+        built[i] = compile_module(candidates[i].module, options);
+        built[i].candidate = candidates[i].name;
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+  };
+  const size_t jobs = options.jobs > 0 ? static_cast<size_t>(options.jobs)
+                                       : std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < std::min(jobs, candidates.size()); i++) helpers.emplace_back(work);
+  work();
+  for (std::thread& t : helpers) t.join();
+
+  std::vector<ModuleData> good;
+  LeftOut left_out(state);
+  for (size_t i = 0; i < candidates.size(); i++) try {
+      if (failures[i]) std::rethrow_exception(failures[i]);
+      good.push_back(std::move(built[i]));
+    } catch (const Error& e) {
+      if (!is_refusal(e)) throw;
+      left_out.note(candidates[i].name, e.what());
+    }
+  left_out.require(!good.empty());
+  ModuleData first = std::move(good.front());
+  first.candidates.assign(std::make_move_iterator(good.begin() + 1),
+                          std::make_move_iterator(good.end()));
+  return first;
+}
+
+}  // namespace hidet::lang
