@@ -79,7 +79,8 @@ std::set<std::string> fallible_functions(const Module& module) {
       const Prim* p = as<Prim>(&n);
       if (n.kind == Kind::Assert || n.kind == Kind::Launch ||
           (loop && loop->how == LoopKind::parallel) ||
-          (p && (p->name == "scratch" || p->name == "printf" || p->name == "refuse")))
+          (p && (p->name == "scratch" || p->name == "printf" || p->name == "refuse" ||
+                 p->name == "tensor_map")))
         fallible.insert(f.name);
       if (const Call* c = as<Call>(&n)) {
         callees[f.name].insert(c->callee);
@@ -539,6 +540,7 @@ class CEmitter final : public Emitter {
   Text prim(const Prim& p) override {
     if (p.name == "printf") return print(p);
     if (p.name == "refuse") return refuse(p);
+    if (p.name == "tensor_map") return tensor_map(p);
     if (p.name == "scratch")
       return {"({ void* hidet_m = H->scratch(ctx, " + expr(p.args[0]) + ", " + expr(p.args[1]) +
                   "); if (!hidet_m) return 6; (" + type(p.type) + ")hidet_m; })",
@@ -550,6 +552,43 @@ class CEmitter final : public Emitter {
     std::string args;
     for (const Expr& a : p.args) args += (args.empty() ? "" : ", ") + expr(a);
     return {prelude_.math(p.name, p.args.at(0)->type) + "(" + args + ")", 15};
+  }
+  Text tensor_map(const Prim& p) {
+    const auto rank = static_cast<size_t>(p.attrs.at(1));
+    const auto list = [&](const char* element, size_t first, size_t count) {
+      std::string out;
+      for (size_t i = first; i < first + count; i++)
+        out += (i > first ? ", " : "") + expr(p.args[i]);
+      return std::string("(const ") + element + "[]){" + (out.empty() ? "0" : out) + "}";
+    };
+    std::string box, steps;
+    for (size_t d = 0; d < rank; d++) {
+      box += (d ? ", " : "") + std::to_string(p.attrs.at(3 + d));
+      steps += d ? ", 1" : "1";
+    }
+    const int64_t swizzle = p.attrs[2];
+    const int code = swizzle == 128 ? 3 : swizzle == 64 ? 2 : swizzle == 32 ? 1 : 0;
+    return {"({ " + type(p.type) + " hidet_m; int32_t hidet_s = H->tensor_map(ctx, &hidet_m, " +
+                std::to_string(map_code(DType(static_cast<DTypeCode>(p.attrs[0])))) + ", " +
+                std::to_string(rank) + ", (void*)" + operand(p.args.at(0), 14) + ", " +
+                list("uint64_t", 1, rank) + ", " + list("uint64_t", 1 + rank, rank - 1) +
+                ", (const uint32_t[]){" + box + "}, (const uint32_t[]){" + steps + "}, 0, " +
+                std::to_string(code) + ", 2, 0); if (hidet_s) return hidet_s; hidet_m; })",
+            16};
+  }
+  /// CUtensorMapDataType of a dtype; types of 8 bits without a number of their own travel as bytes.
+  static int map_code(DType t) {
+    return t == f16         ? 6
+           : t == bf16      ? 9
+           : t == f32       ? 7
+           : t == tf32      ? 11
+           : t == f64       ? 8
+           : t == i32       ? 3
+           : t == u32       ? 2
+           : t == i64       ? 5
+           : t == u64       ? 4
+           : t.bytes() == 2 ? 1
+                            : 0;
   }
   /// Arguments of a format, promoted as C's variable arguments are.
   std::string format_arguments(const Prim& p) {

@@ -111,6 +111,7 @@ class CudaEmitter final : public Emitter {
   std::string run() {
     std::string prototypes;
     bool any = false;
+    swizzles_ = uses_swizzled_tiles(module_);
     for (const GlobalVar& g : module_.globals)
       if (g.on_cuda) global(g);
     std::string globals = std::move(out_);
@@ -132,7 +133,7 @@ class CudaEmitter final : public Emitter {
     head += kHelpers;
     if (vectors_ || !helpers_.empty()) head += kVectors;
     if (bits_ || !helpers_.empty()) head += kBits;
-    for (const char* helper : helpers_) head += helper;
+    for (const std::string& helper : helpers_) head += helper;
     return head + lane_functions_ + globals + prototypes + out_;
   }
 
@@ -154,12 +155,19 @@ class CudaEmitter final : public Emitter {
   std::string signature(const Function& f) {
     std::string params;
     for (const VarRef& p : f.params)
-      params += (params.empty() ? "" : ", ") + type(p->type) +
+      params += (params.empty() ? "" : ", ") + parameter_type(f, p->type) +
                 (f.no_alias && p->type.is_pointer() ? " __restrict__ " : " ") + names_.of(*p);
     if (f.kind == FuncKind::cuda_internal)
       return "static __device__ __forceinline__ " + type(f.returns) + " " + function_name(f.name) +
              "(" + params + ")";
     return "extern \"C\" __global__ void " + bounds(f) + function_name(f.name) + "(" + params + ")";
+  }
+  /// A tensor map stays where the launch put it: copies take its address.
+  std::string parameter_type(const Function& f, const Type& t) {
+    if (t != tensor_map_type()) return type(t);
+    need(find_primitive("tma_load")->helper);
+    return f.kind == FuncKind::cuda_kernel ? "const __grid_constant__ hidet_tensor_map"
+                                           : "const hidet_tensor_map&";
   }
   static std::string bounds(const Function& f) {
     int64_t threads = 1;
@@ -202,7 +210,8 @@ class CudaEmitter final : public Emitter {
     const bool fixed = is_const_int(info.shape.at(0), &n);
     const std::string t = type(Type(info.dtype)), &name = names_.of(*d.var);
     if (info.scope == Scope::dynamic_shared) {
-      line("extern __shared__ __align__(128) unsigned char hidet_dynamic_shared[];");
+      line("extern __shared__ __align__(" + std::string(swizzles_ ? "1024" : "128") +
+           ") unsigned char hidet_dynamic_shared[];");
       // One behind the other, each aligned to 128 bytes.
       line(t + "* " + name + " = (" + t + "*)(hidet_dynamic_shared + " +
            std::to_string(dynamic_offset_) + ");");
@@ -211,7 +220,10 @@ class CudaEmitter final : public Emitter {
     }
     HIDET_REQUIRE(fixed, ErrorCode::usage, d.loc.text(), "the tensor '", d.var->name, "' in ",
                   scope_name(info.scope), " memory needs a constant shape");
-    const std::string align = info.scope == Scope::shared ? "__shared__ __align__(128) " : "";
+    const bool tile = swizzles_ && info.dtype.bytes_of(n) % kSwizzledTile == 0;
+    const std::string align = info.scope != Scope::shared ? ""
+                              : tile                      ? "__shared__ __align__(1024) "
+                                                          : "__shared__ __align__(128) ";
     line(align + t + " " + name + "[" + std::to_string(std::max<int64_t>(n, 1)) + "];");
   }
 
@@ -419,11 +431,15 @@ class CudaEmitter final : public Emitter {
     const Primitive* row = find_primitive(p.name);
     HIDET_REQUIRE(row && row->cuda, ErrorCode::usage, p.loc.text(), "the primitive '", p.name,
                   "' is not available on CUDA");
-    if (row->helper && std::find(helpers_.begin(), helpers_.end(), row->helper) == helpers_.end())
-      helpers_.push_back(row->helper);
+    if (row->helper) need(row->helper);
+    if (row->generate) need(row->generate(p.attrs));
     if (p.type.is_vector() && !row->helper) return vector_prim(p, *row);
     if (p.name == "abs") return {"hidet_abs(" + args + ")", 15};
     return {expand(row->cuda, p), 15};
+  }
+  void need(const std::string& helper) {
+    if (std::find(helpers_.begin(), helpers_.end(), helper) == helpers_.end())
+      helpers_.push_back(helper);
   }
   Text vector_prim(const Prim& p, const Primitive& row) {
     std::string text = p.name == "abs" ? "hidet_abs($x0)" : row.cuda;
@@ -442,7 +458,8 @@ class CudaEmitter final : public Emitter {
   const std::vector<std::string> asserts_;  ///< messages, by number less 1
   std::string no_value_;                    ///< what a failed assert of the function returns
   int64_t dynamic_offset_ = 0;  ///< bytes of dynamic shared memory that the function has declared
-  std::vector<const char*> helpers_;  ///< of the primitives used
+  std::vector<std::string> helpers_;  ///< of the primitives used
+  bool swizzles_ = false;             ///< copies and products swizzle addresses: tiles of 1 KiB
   bool halves_ = false, vectors_ = false, bits_ = false;
   Multiples multiples_;  ///< of the function that is written
 };

@@ -143,6 +143,8 @@ std::string Emitter::expand(const char* pattern, const Prim& p) {
     }
     c++;
     if (*c == 't') out += type(p.type);
+    else if (*c == '*')
+      for (size_t i = 0; i < p.args.size(); i++) out += (i ? ", " : "") + expr(p.args[i]);
     else if (*c == 's') out += p.args.at(0)->type.dtype() == f64 ? "" : "f";
     else if (*c == 'k') out += std::to_string(p.attrs.at(static_cast<size_t>(*++c - '0')));
     else out += operand(p.args.at(static_cast<size_t>(*c - '0')), 3);

@@ -45,6 +45,8 @@ class DevicePointers {
     visit_all(f.body, [&](const Node& n) {
       if (const Launch* l = as<Launch>(&n)) arguments(l->callee, l->args);
       if (const Call* c = as<Call>(&n)) arguments(c->callee, c->args);
+      const Prim* p = as<Prim>(&n);
+      if (p && p->name == "tensor_map") found_.insert(place_of(p->args.at(0)));
     });
   }
   void arguments(const std::string& name, const std::vector<Expr>& args) {
@@ -136,8 +138,10 @@ std::vector<ModuleImage> device_images(const Module& device, const std::string& 
     cuda.jobs = o.jobs;
     cuda.use_cache = o.use_cache;
     const backends::CudaUnit unit{device.name, text, kernels};
+    backends::CudaStats stats;
     images.push_back({backends::CudaArch::parse(target).name,
-                      Bytes(backends::compile_cuda(std::span(&unit, 1), cuda))});
+                      Bytes(backends::compile_cuda(std::span(&unit, 1), cuda, &stats))});
+    if (o.report) *o.report += stats.report;
   }
   return images;
 }

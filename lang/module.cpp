@@ -1,6 +1,7 @@
 // module.cpp - script modules: definitions, and their assembly into one IR module.
 #include <hidet/ir/call_rules.h>
 #include <hidet/ir/passes.h>
+#include <hidet/ir/primitives.h>
 #include <hidet/ir/rewriter.h>
 #include <hidet/lang/script_module.h>
 #include <hidet/runtime/error.h>
@@ -233,6 +234,9 @@ class Assembly {
     launch.loc = kernel->loc;
     std::vector<Expr> args;
     for (const VarRef& p : kernel->params) {
+      HIDET_REQUIRE(p->type != ir::tensor_map_type(), ErrorCode::usage, kernel->loc.text(),
+                    "the kernel '", kernel->name, "' takes the tensor map '", p->name,
+                    "': write a public function that makes it with tensor_map() and launches it");
       const Type type = p->type.is_tensor() ? Type::pointer(Type(p->type.dtype())) : p->type;
       launch.params.push_back(ir::make_var(p->name, type, false, p->loc));
       args.emplace_back(launch.params.back());

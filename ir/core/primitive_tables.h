@@ -9,5 +9,7 @@ namespace hidet::ir {
 const std::vector<Primitive>& cuda_primitives();
 /// Rows that sm_80 brought, and sm_90's stmatrix.
 const std::vector<Primitive>& sm80_primitives();
+/// Rows of sm_90 and sm_90a.
+const std::vector<Primitive>& sm90_primitives();
 
 }  // namespace hidet::ir

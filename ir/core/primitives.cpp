@@ -1,6 +1,7 @@
 // primitives.cpp - the table of primitives: math and CPU rows, look-up, rules. The rows of CUDA are in
-// primitives_cuda.cpp and primitives_sm80.cpp.
+// primitives_cuda.cpp, primitives_sm80.cpp and primitives_sm90.cpp.
 #include <hidet/ir/primitives.h>
+#include <hidet/ir/rewriter.h>
 #include <hidet/runtime/error.h>
 
 #include "primitive_tables.h"
@@ -69,7 +70,7 @@ const std::vector<Primitive> kTable = {
 const std::vector<Primitive>& all_primitives() {
   static const std::vector<Primitive>* const all = [] {
     auto* rows = new std::vector<Primitive>(kTable);
-    for (const auto* more : {&cuda_primitives(), &sm80_primitives()})
+    for (const auto* more : {&cuda_primitives(), &sm80_primitives(), &sm90_primitives()})
       rows->insert(rows->end(), more->begin(), more->end());
     return rows;
   }();
@@ -84,6 +85,18 @@ const Primitive* find_primitive(const std::string& name) {
   }();
   auto it = index->find(name);
   return it == index->end() ? nullptr : it->second;
+}
+
+bool uses_swizzled_tiles(const Module& module) {
+  bool found = false;
+  for (const Function& f : module.functions)
+    if (is_cuda(f.kind) && f.body && !found)
+      visit_all(f.body, [&](const Node& n) {
+        const Prim* p = as<Prim>(&n);
+        found = found || (p && (p->name == "tma_load" || p->name == "tma_store" ||
+                                p->name == "wgmma_descriptor"));
+      });
+  return found;
 }
 
 std::string signature_problem(const Primitive& row, const std::vector<Expr>& args,

@@ -5,6 +5,7 @@
 // Threading: one thread.
 #include "../lang/guide.h"
 #include "../lang/guide_matmul.h"
+#include "../lang/guide_matmul_hopper.h"
 #include "checks.h"
 
 #include <hidet/runtime/cuda.h>
@@ -137,8 +138,8 @@ struct Problem {
   double flops() const { return 2.0 * m * n * k; }
 };
 
-void tensor_cores(const Problem& p, const Tiles& t, double cublas_ms) {
-  const CompiledModule matmul = tensor_core_matmul(t).build();
+void product(const Problem& p, const CompiledModule& matmul, const std::string& name,
+             double cublas_ms) {
   const auto call = [&] { matmul(p.a, p.b, p.c, p.m, p.n, p.k); };
   call();
   const auto *x = static_cast<const uint16_t*>(p.host_a.data()),
@@ -151,12 +152,22 @@ void tensor_cores(const Problem& p, const Tiles& t, double cublas_ms) {
     return sum;
   });
   const double ms = median_ms(call);
-  std::printf(
-      "  tensor_core_matmul %dx%dx%d, tiles %dx%dx%d, %d stages, %dx%d warps: %.4f ms, %.1f "
-      "TFLOP/s",
-      p.m, p.n, p.k, t.m, t.n, t.k, t.stages, t.warps_m, t.warps_n, ms, p.flops() / ms * 1e-9);
+  std::printf("  %s, %dx%dx%d: %.4f ms, %.1f TFLOP/s", name.c_str(), p.m, p.n, p.k, ms,
+              p.flops() / ms * 1e-9);
   if (cublas_ms > 0) std::printf(", %.1f %% of cuBLAS", 100 * cublas_ms / ms);
   std::printf("\n");
+}
+
+std::string name_of(const Tiles& t) {
+  char text[128];
+  std::snprintf(text, sizeof text, "tensor_core_matmul %dx%dx%d, %d stages, %dx%d warps", t.m, t.n,
+                t.k, t.stages, t.warps_m, t.warps_n);
+  return text;
+}
+std::string name_of(const HopperTiles& t) {
+  char text[128];
+  std::snprintf(text, sizeof text, "hopper_matmul %dx%d, %d stages", t.m, t.n, t.stages);
+  return text;
 }
 
 void products(int m, int n, int k) {
@@ -178,7 +189,12 @@ void products(int m, int n, int k) {
                            {.n = 128, .k = 64, .stages = 3, .warps_m = 2, .warps_n = 2},
                            {.n = 128, .warps_m = 2, .warps_n = 4}};
   for (const Tiles& t : choices)
-    check("tensor_core_matmul", [&] { tensor_cores(p, t, cublas_ms); });
+    check("tensor_core_matmul",
+          [&] { product(p, tensor_core_matmul(t).build(), name_of(t), cublas_ms); });
+  if (hidet::cuda_device_info(0).arch() != 90) return;
+  const HopperTiles tiles[] = {{}, {.stages = 3}, {.n = 128, .stages = 6}};
+  for (const HopperTiles& t : tiles)
+    check("hopper_matmul", [&] { product(p, hopper_matmul(t).build(), name_of(t), cublas_ms); });
 }
 
 }  // namespace

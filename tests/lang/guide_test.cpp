@@ -11,6 +11,7 @@
 
 #include "guide.h"
 #include "guide_matmul.h"
+#include "guide_matmul_hopper.h"
 
 namespace {
 
@@ -23,8 +24,9 @@ std::string text_of(const std::filesystem::path& path) {
 
 TEST(Guide, BlocksAreTheFunctionsOfTheHeader) {
   const std::filesystem::path root = HIDET_SOURCE_DIR;
-  const std::string code =
-      text_of(root / "tests/lang/guide.h") + text_of(root / "tests/lang/guide_matmul.h");
+  std::string code;
+  for (const char* header : {"guide.h", "guide_matmul.h", "guide_matmul_hopper.h"})
+    code += text_of(root / "tests/lang" / header);
   const std::string guide = text_of(root / "docs/script.md");
   ASSERT_FALSE(code.empty());
   int blocks = 0;
@@ -82,6 +84,56 @@ TEST(Guide, CudaProgramsCompile) {
   EXPECT_FALSE(matmul(45, 37, 19).build({.cuda_arch = "sm_80"}).data().images.empty());
   EXPECT_FALSE(softmax_cuda(1024).build({.cuda_arch = "sm_80"}).data().images.empty());
   EXPECT_FALSE(tensor_core_matmul({}).build({.cuda_arch = "sm_80"}).data().images.empty());
+  EXPECT_THROW((void)hopper_matmul({}).build({.cuda_arch = "sm_90"}), hidet::Error);
+}
+
+/// The assembler's words on a module for sm_90a.
+std::string report_of(const ScriptModule& m, const std::string& compiler) {
+  std::string report;
+  (void)m.build(
+      {.cuda_arch = "sm_90a", .cuda_compiler = compiler, .use_cache = false, .report = &report});
+  return report;
+}
+
+TEST(Guide, HopperMatmulRunsItsProductsAsynchronously) {
+  for (const char* compiler : {"nvrtc", "nvcc"}) {
+    const std::string report = report_of(hopper_matmul({}), compiler);
+    EXPECT_NE(report.find("registers"), std::string::npos) << compiler;
+    for (const char* word : {"serialized", "injected"})
+      EXPECT_EQ(report.find(word), std::string::npos) << report;
+    EXPECT_NE(report.find(" 0 bytes spill stores"), std::string::npos) << report;
+  }
+}
+
+/// Reads its sums while products run: the assembler waits after each.
+ScriptModule serialized() {
+  ScriptModule m("serialized");
+  m.cuda_kernel("k", [](Function& f) {
+    auto y = f.arg("y", ptr(hidet::f32));
+    auto n = f.arg("n", hidet::i32);
+    f.grid_dim(1);
+    f.block_dim(128);
+    auto tile = shared("tile", hidet::f16, {64, 64}, swizzled_rows(hidet::f16, 128));
+    auto acc = registers("acc", hidet::f32, {32});
+    for (int e = 0; e < 32; e++) acc(e) = 0.f;
+    auto d = let("d", wgmma_matrix(tile.ptr()));
+    for (auto i : range(n)) {
+      (void)i;
+      wgmma_fence({acc});
+      wgmma(acc, d, d, {.n = 64});
+      y[threadIdx.x] = acc(0);
+      wgmma_commit();
+      wgmma_wait(0, {});
+    }
+    wgmma_wait(0, {acc});
+    for (int e = 0; e < 32; e++) y[threadIdx.x * 32 + e] = acc(e);
+  });
+  return m;
+}
+
+TEST(Guide, SerializedProductsAreReported) {
+  for (const char* compiler : {"nvrtc", "nvcc"})
+    EXPECT_NE(report_of(serialized(), compiler).find("serialized"), std::string::npos) << compiler;
 }
 
 /// y = a b in f64, from values that are exact in f16.

@@ -1,7 +1,7 @@
 // primitives.h - the table of primitives: name, signature rule, C and CUDA text, least architecture.
 // Threading: a constant table; thread-safe.
 #pragma once
-#include <hidet/ir/expr.h>
+#include <hidet/ir/stmt.h>
 
 #include <optional>
 
@@ -17,7 +17,8 @@ inline constexpr int kHopperOnly = 900;
 enum class PrimResult : uint8_t { same, boolean, none, i32, u32, f32, custom };
 
 /// One row. `c` and `cuda` are text with $0 $1 ... for arguments, $t for the C type of the result, $s
-/// for a type suffix of the first argument ("f", "" ...), $k0 ... for attrs; null: not available there.
+/// for a type suffix of the first argument ("f", "" ...), $k0 ... for attrs, $* for all arguments; null: not available
+/// there.
 /// `elementwise`: applies lane by lane to vectors. `convergent`: all threads of a warp or block must reach it.
 /// `signature`: types of the arguments and the result as text, "ptr, u32x4 -> f32x4"; "ptr" is any pointer, "*" any
 /// type; null: what the other columns say. `helper`: device functions that `cuda` calls, written once.
@@ -35,7 +36,16 @@ struct Primitive {
   const char* doc;
   const char* signature = nullptr;
   const char* helper = nullptr;
+  /// The device function that a call with these attrs needs beside `helper`.
+  std::string (*generate)(const std::vector<int64_t>& attrs) = nullptr;
 };
+
+/// The type of a tensor map: 128 bytes that the host side makes and a kernel takes as an argument.
+inline Type tensor_map_type() { return Type::vector(u64, 16); }
+/// Bytes after which the swizzles of bulk copies and matrix descriptors repeat. In a module that uses them, shared
+/// tensors of whole tiles begin at multiples of it.
+inline constexpr int64_t kSwizzledTile = 1024;
+bool uses_swizzled_tiles(const Module& module);
 
 /// The row called `name`, or null.
 const Primitive* find_primitive(const std::string& name);

@@ -22,6 +22,9 @@ struct BuildOptions {
   bool fast_math = false;  ///< allow re-association, contraction, approximate functions
   bool use_cache = true;   ///< look in and fill the build cache
   int jobs = 0;            ///< compiler threads; 0: one per CPU
+  /// Takes the assembler's words on the CUDA functions: registers, shared memory, spills, and what it could not do as
+  /// written ("wgmma.mma_async instructions are serialized"). Code that comes from the cache adds nothing.
+  std::string* report = nullptr;
 };
 
 /// Verifies, lowers, emits, compiles and loads `module`; its public functions become the functions of the result.
