@@ -38,7 +38,7 @@ TEST(Guide, BlocksAreTheFunctionsOfTheHeader) {
     EXPECT_NE(code.find(block), std::string::npos) << "not in guide.h:\n" << block;
     blocks++;
   }
-  EXPECT_EQ(blocks, 9);
+  EXPECT_EQ(blocks, 10);
 }
 
 TEST(Guide, Hello) { hello().build()(2); }
