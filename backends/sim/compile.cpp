@@ -14,12 +14,15 @@ void Compiler::run(const ir::Function& f) {
   const auto patch = [&](int32_t& cell) {
     if (cell < 0) cell = constants - cell - 1;
   };
-  for (Inst& in : out_.code) patch(in.dst), patch(in.a), patch(in.b), patch(in.c);
+  for (Inst& in : out_.code) {
+    patch(in.dst), patch(in.a), patch(in.b), patch(in.c);
+    in.fn = lane_function(in);
+  }
   for (Access& x : out_.accesses) {
     for (int32_t& cell : x.index) patch(cell);
     for (int32_t& cell : x.extent) patch(cell);
   }
-  for (ForTable& t : out_.fors) patch(t.end), patch(t.step);
+  for (ForTable& t : out_.fors) patch(t.step.b), patch(t.test.b);
   for (LaunchTable& l : out_.launches) {
     for (auto* list : {&l.grid, &l.block, &l.args})
       for (int32_t& cell : *list) patch(cell);
@@ -80,14 +83,7 @@ void Compiler::loop_for(const For& f) {
   const bool fixed = here() == head;
   const int32_t test = alloc();
   const DType t = f.var->type.dtype();
-  emit({t == i32 ? Op::lt_i32 : Op::binary,
-        static_cast<uint8_t>(BinaryOp::lt),
-        t.code(),
-        {},
-        1,
-        test,
-        var,
-        end});
+  emit({Op::binary, static_cast<uint8_t>(BinaryOp::lt), t.code(), {}, 1, test, var, end});
   const size_t leave = emit({Op::jump_unless, 0, {}, {}, 1, 0, test});
   const int32_t body = here();
   loops_.emplace_back();
@@ -97,16 +93,13 @@ void Compiler::loop_for(const For& f) {
   land(labels.continues);
   loc_ = f.loc;
   if (fixed) {
-    out_.fors.push_back({var, end, step, body, t});
-    emit({t == i32 ? Op::next_i32 : Op::next_other,
-          0,
-          t.code(),
-          {},
-          1,
-          0,
-          0,
-          0,
-          static_cast<int32_t>(out_.fors.size() - 1)});
+    const auto inst = [&](BinaryOp op, int32_t dst, int32_t b) {
+      Inst in{Op::binary, static_cast<uint8_t>(op), t.code(), {}, 1, dst, var, b};
+      in.fn = lane_function(in);
+      return in;
+    };
+    out_.fors.push_back({var, body, inst(BinaryOp::add, var, step), inst(BinaryOp::lt, test, end)});
+    emit({Op::next, 0, {}, {}, 1, 0, 0, 0, static_cast<int32_t>(out_.fors.size() - 1)});
   } else {
     emit({Op::binary, static_cast<uint8_t>(BinaryOp::add), t.code(), {}, 1, var, var, step});
     emit({Op::loop, 0, {}, {}, 1, head});
@@ -176,6 +169,9 @@ void Compiler::stmt(const Stmt& s) {
       const int32_t slot = alloc(d.var->type.is_vector() ? d.var->type.lanes() : 1);
       const int32_t temps = top_;
       if (d.init) into(d.var->type.is_arithmetic() ? make_cast(d.init, d.var->type) : d.init, slot);
+      else
+        for (int i = 0; i < d.var->type.lanes(); i++)
+          emit({Op::move, 0, {}, {}, 1, slot + i, integer(0)});
       slot_[d.var.get()] = slot;
       top_ = temps;
       return;

@@ -59,29 +59,17 @@ constexpr PrimRow kPrims[] = {
     {"cp_async_wait", Op::wait, 0},
 };
 
-/// The instruction for common operators of scalars; else Op::binary.
-Op fast(BinaryOp op, DType t) {
-  if (t == i32) switch (op) {
-      case BinaryOp::add: return Op::add_i32;
-      case BinaryOp::sub: return Op::sub_i32;
-      case BinaryOp::mul: return Op::mul_i32;
-      case BinaryOp::div: return Op::div_i32;
-      case BinaryOp::mod: return Op::mod_i32;
-      case BinaryOp::lt: return Op::lt_i32;
-      default: return Op::binary;
-    }
-  if (t == f32) switch (op) {
-      case BinaryOp::add: return Op::add_f32;
-      case BinaryOp::sub: return Op::sub_f32;
-      case BinaryOp::mul: return Op::mul_f32;
-      case BinaryOp::div: return Op::div_f32;
-      default: return Op::binary;
-    }
-  return Op::binary;
-}
-
 /// Types of operands without one (pointers, tensors) count as 64-bit integers.
 DTypeCode code_of(const Type& t) { return t.is_arithmetic() ? t.dtype().code() : DTypeCode::i64; }
+/// True for addresses in shared memory.
+bool is_shared(const Expr& pointer) {
+  if (const Binary* b = as<Binary>(pointer)) return is_shared(b->a);
+  const AddressOf* a = as<AddressOf>(pointer);
+  const Expr& at = a ? a->tensor : pointer;
+  if (!at->type.is_tensor()) return false;
+  const Scope scope = at->type.tensor_info().scope;
+  return scope == Scope::shared || scope == Scope::dynamic_shared;
+}
 uint16_t lanes_of(const Type& t) { return static_cast<uint16_t>(t.is_vector() ? t.lanes() : 1); }
 
 }  // namespace
@@ -145,9 +133,8 @@ void Compiler::binary(const Binary& b, int32_t dst) {
   }
   const int32_t y = cell(b.b);
   const uint16_t lanes = lanes_of(b.a->type);
-  const Op op = lanes == 1 && b.a->type.is_scalar() ? fast(b.op, b.a->type.dtype()) : Op::binary;
   if (b.a->type.is_arithmetic()) require(b.a->type.dtype());
-  emit({op, static_cast<uint8_t>(b.op), code_of(b.a->type), {}, lanes, dst, x, y});
+  emit({Op::binary, static_cast<uint8_t>(b.op), code_of(b.a->type), {}, lanes, dst, x, y});
 }
 
 void Compiler::call(const Call& c, int32_t dst) {
@@ -228,6 +215,7 @@ void Compiler::prim(const Prim& p, int32_t dst) {
     std::vector<std::pair<int32_t, Type>> list;
     for (size_t i = 1; i < p.args.size(); i++) list.emplace_back(cell(p.args[i]), p.args[i]->type);
     out_.prints.push_back(std::move(list));
+    out_.in_order = true;
     emit({Op::print,
           0,
           {},
@@ -270,7 +258,10 @@ void Compiler::prim(const Prim& p, int32_t dst) {
                                                                         : p.args[0]->type;
     if (t.is_arithmetic()) require(t.dtype());
     const int32_t a = args(0), b = args(1), c = args(2);
-    if (op == Op::fence && sub == 0) out_.fences = true;
+    const bool in_block = op == Op::atomic && is_shared(p.args[0]);
+    if (op == Op::fence) out_.fences = true;
+    if (op == Op::fence || op == Op::named_barrier) out_.partial = true;
+    if ((op == Op::fence && sub == 0) || (op == Op::atomic && !in_block)) out_.in_order = true;
     // A copy keeps its bytes in `lanes`, what of them it copies in the cell c.
     const int32_t extra = op == Op::wait ? static_cast<int32_t>(p.attrs.at(0)) : c;
     const uint16_t lanes = op == Op::copy ? static_cast<uint16_t>(p.attrs.at(0)) : lanes_of(t);

@@ -1,88 +1,18 @@
-// machine.h - the state of a simulation: memory objects with their shadows, threads, blocks; and the interpreter.
-// A thread runs until it must wait; the block's loop (block.cpp) decides who goes on. One OS thread.
+// machine.h - a Machine has the module, the memory and the programs of a simulation; a Worker runs blocks, the lanes of a warp in
+// lockstep, until they must wait; warps and blocks take turns.
+// Threading: a Worker an OS thread; during a launch the Machine is read only, but for memory that blocks do not share.
 #pragma once
 #include <hidet/backends/sim.h>
-#include <hidet/runtime/error.h>
 
 #include <deque>
-#include <exception>
-#include <memory>
 
+#include "sim/state.h"
 #include "sim/values.h"
 
 namespace hidet::backends::sim {
 
-/// An access in shadow memory. epoch: the number of the barrier interval, counted over all blocks and
-/// launches (0: none); so one number tells same interval, same block, same launch.
-struct Shadow {
-  uint32_t epoch = 0, warp_epoch = 0;
-  const ir::SourceLoc* loc = nullptr;
-  uint16_t thread = 0;
-  uint8_t atomic = 0, pending = 0;  ///< pending: the target of a copy that was not waited for
-};
-/// The last write, and two reads by different threads, of a granule of memory.
-struct ShadowCell {
-  Shadow write, read, other_read;
-};
-
-/// Memory from outside, or a module variable.
-struct Object {
-  std::string name;
-  DType dtype;
-  uint8_t* data = nullptr;
-  int64_t bytes = 0;
-  ShadowCell* shadow = nullptr;
-  int shift = 0;  ///< granules of 2^shift bytes
-};
-/// First number of objects that programs declare, and how many a program may have.
-constexpr int64_t kFirstLocal = 1 << 16, kLocalsPerProgram = 1 << 12;
-
-enum class State : uint8_t { ready, barrier, named, warp, exited };
-
-struct Copy {
-  int64_t to;
-  int32_t bytes, group;
-  uint8_t data[16];
-  const ir::SourceLoc* loc;
-};
-struct Thread {
-  Cell* regs = nullptr;
-  uint8_t* memory = nullptr;   ///< register tensors
-  uint8_t* written = nullptr;  ///< one a byte of memory
-  int32_t pc = 0, number = 0, idx[3] = {0, 0, 0};
-  State state = State::ready;
-  int32_t group = 0, barrier = 0;  ///< barrier: number of the named barrier it waits at
-  std::vector<Copy> copies;
-};
-
-/// A named barrier: how many threads it waits for and has; 0: at rest.
-struct NamedBarrier {
-  int64_t count = 0, arrived = 0;
-};
-
-/// A block of threads of a kernel, or the one thread of a host function.
-struct Block {
-  const Program* program = nullptr;
-  int64_t first_local = 0;
-  int64_t grid[3] = {1, 1, 1}, dim[3] = {1, 1, 1}, idx[3] = {0, 0, 0};
-  std::vector<Thread> threads;
-  std::vector<uint32_t> warp_epochs;
-  NamedBarrier named[16];
-  uint8_t* shared = nullptr;  ///< static, then dynamic
-  int64_t dynamic_at = 0;
-  ShadowCell* shared_shadow = nullptr;
-  uint32_t first_epoch = 0, launch_epoch = 0, epoch = 0;
-};
-
-/// Bytes of one access, resolved.
-struct Place {
-  uint8_t* data;
-  ShadowCell* shadow;  ///< of the first granule; null: not tracked
-  int granules;
-  uint8_t* written;  ///< register tensors
-  bool shared;
-  const std::string* name;
-};
+class Worker;
+enum class Turn : uint8_t { done, spent, stuck };
 
 class Machine {
  public:
@@ -91,63 +21,126 @@ class Machine {
   void call(const ir::Function& f, std::span<const SimArg> args);
 
  private:
+  friend class Worker;
   void add_globals();
   Cell argument(const ir::Function& f, size_t i, const SimArg& arg);
   int64_t add_object(const std::string& name, DType dtype, void* data, int64_t bytes);
   void add_shadows();
   const Program& program(const ir::Function& f, int64_t* first_local);
-  void launch(const Block& host, const Cell* regs, const LaunchTable& table);
-  void check_launch(const ir::Launch& l, const Program& p, const int64_t* grid,
-                    const int64_t* block, int64_t dynamic) const;
-  void run_block(Block& block);
-  bool run_warp(Block& block, size_t warp);
-  void release(Block& block);
-  void warp_operation(Block& block, size_t first, size_t last);
-  void matrix_load(Block& block, size_t first, const Inst& in, int32_t at);
-  void matrix_store(Block& block, size_t first, const Inst& in, int32_t at);
-  void mma(Block& block, size_t first, const Inst& in) const;
-  Place matrix_row(const Block& block, const Thread& t, const Inst& in, int32_t at);
-  [[noreturn]] void report_waiting(const Block& block) const;
-
-  // interpreter
-  void run(Block& block, Thread& thread);
-  Place resolve(const Block& block, const Thread& t, int64_t pointer, int64_t bytes, int64_t align,
-                int32_t at, const char* what, int32_t access) const;
-  void note_read(const Block& block, const Thread& t, const Place& place, int32_t at, bool atomic);
-  void note_write(const Block& block, const Thread& t, const Place& place, int32_t at, bool atomic,
-                  bool pending = false);
-  void check_index(const Block& block, const Thread& t, const Inst& in, int32_t at, bool* outside,
-                   int64_t* offset) const;
-  void memory(Block& block, Thread& t, const Inst& in, int32_t at);
-  void atomic(Block& block, Thread& t, const Inst& in, int32_t at);
-  void copy(Block& block, Thread& t, const Inst& in, int32_t at);
-  void wait(Block& block, Thread& t, int32_t pending);
-  bool named_barrier(Block& block, Thread& t, const Inst& in, int32_t at);
-  void print(const Thread& t, const Program& p, const Inst& in) const;
-  void step(const Block& block);
-  [[noreturn]] void fail(const Block& block, const Thread& t, int32_t at,
-                         const std::string& what) const;
-  [[noreturn]] void race(const Block& block, const Thread& t, const Place& place, int32_t at,
-                         bool write, const Shadow& other, bool other_write) const;
-  Shadow now(const Block& block, const Thread& t, int32_t at) const;
-  bool unordered(const Block& block, const Thread& t, const Shadow& other) const;
+  void launch(const Warp& host, const LaunchTable& table);
+  void run_together(Launch& launch);
+  void check_launch(const ir::Launch& l, const Program& p, const Launch& launch) const;
 
   ir::Module module_;
   SimOptions options_;
-  bool bytewise_ = false, has_kernel_ = false;
+  int finest_ = 2;  ///< granules have at most 2^finest_ bytes
+  bool has_kernel_ = false;
   std::deque<Object> objects_;
   std::unordered_map<const ir::Node*, int64_t> globals_;
   std::deque<std::vector<double>> global_storage_;
-  std::vector<void*> shadows_;
   std::unordered_map<const ir::Function*, std::pair<std::unique_ptr<Program>, int64_t>> programs_;
   std::unordered_map<int64_t, std::vector<double>> scratch_;
   std::unordered_map<int64_t, int64_t> scratch_objects_;
-  uint32_t epoch_ = 1;
-  std::exception_ptr unwritten_;  ///< the block's first read of unwritten shared memory
-  int64_t steps_ = 0;
+  std::vector<std::pair<uint8_t*, int64_t>> extents_;  ///< of the memory behind objects
+  int64_t granules_ = 0;
+  std::unique_ptr<Owners[]> owners_;
+  std::deque<std::unique_ptr<Worker>> workers_;
+  uint32_t run_ = 0;  ///< numbers of runs given away
+};
+
+class Worker {
+ public:
+  explicit Worker(Machine& m) : m_(m), options_(m.options_) {}
+
+  /// All blocks, one after the other; blocks that wait for later ones, side by side with them.
+  void run_in_order(Launch& launch);
+  /// Blocks by the numbers that `next` gives, until there is none.
+  void run_from(Launch& launch, std::atomic<int64_t>& next);
+  void run_host(Launch& call);
+  /// A block with its memory, to start; and starting it as number b of the launch.
+  std::unique_ptr<Block> make_block(Launch& launch) const;
+  void start(Block& block, int64_t b);
+  Turn turn(Block& block);
+
+ private:
+  // block.cpp, warp.cpp
+  void run_alone(Block& block);
+  void run_warp(Block& block, Warp& w);
+  void release(Block& block);
+  bool complete(const Warp& w) const;
+  void warp_operation(Block& block, Warp& w);
+  void exchange(Block& block, Warp& w, const Inst& in, int32_t at, uint32_t present);
+  void vote(Warp& w, const Inst& in, uint32_t present);
+  void named_barrier(Block& block, Warp& w, uint32_t mask, const Inst& in, int32_t at);
+  void matrix_load(Block& block, Warp& w, const Inst& in, int32_t at);
+  void matrix_store(Block& block, Warp& w, const Inst& in, int32_t at);
+  void mma(const Warp& w, const Inst& in) const;
+  Place matrix_row(const Block& block, const Warp& w, int lane, const Inst& in, int32_t at);
+  [[noreturn]] void report_waiting(const Block& block) const;
+
+  // interpret.cpp
+  void execute(Block& block, Warp& w, uint32_t mask, int32_t pc, int32_t stop);
+  uint32_t check_index(const Block& block, const Warp& w, Lanes lanes, const Inst& in,
+                       int32_t at) const;
+  [[noreturn]] void outside(const Block& block, const Warp& w, int lane, const Inst& in,
+                            int32_t at) const;
+  void print(const Warp& w, int lane, const Program& p, const Inst& in) const;
+  void scratch(const Warp& w, const Inst& in);
+
+  // memory.cpp
+  Space space(const Block& block, const Warp& w, int64_t object, int lane, int32_t at,
+              const char* what) const;
+  Place resolve(const Block& block, const Warp& w, int lane, int64_t pointer, int64_t bytes,
+                int64_t align, int32_t at, const char* what, int32_t access = -1) const;
+  [[noreturn]] void bad_access(const Block& block, const Warp& w, int lane, const Space& s,
+                               int64_t offset, int64_t bytes, int64_t align, int32_t at,
+                               const char* what, int32_t access) const;
+  void memory(Block& block, Warp& w, Lanes lanes, const Inst& in, int32_t at);
+  void atomic(Block& block, Warp& w, int lane, const Inst& in, int32_t at);
+  void copy(Block& block, Warp& w, int lane, const Inst& in, int32_t at);
+  void wait(Block& block, Warp& w, int lane, int32_t pending);
+  void check_written(const Block& block, const Warp& w, int lane, const Space& s, int64_t offset,
+                     int64_t bytes, int32_t at) const;
+
+  // shadow.cpp
+  Stamp now(const Block& block, const Warp& w, int lane, int32_t at, uint8_t flags = 0) const;
+  ShadowCell& cell(const Space& s, int64_t granule);
+  void note_read(Block& block, const Warp& w, int lane, const Place& place, int32_t at,
+                 uint8_t flags = 0);
+  void note_write(Block& block, const Warp& w, int lane, const Place& place, int32_t at,
+                  uint8_t flags = 0);
+  void read_cell_of(Block& block, const Warp& w, int lane, const Space& s, ShadowCell& cell,
+                    const Stamp& mine);
+  void write_cell_of(Block& block, const Warp& w, int lane, const Space& s, ShadowCell& cell,
+                     const Stamp& mine);
+  void own(const Block& block, const Space& s, int64_t granule, bool write);
+  bool ordered(const Block& block, const Warp& w, int lane, const Stamp& s) const;
+  [[noreturn]] void race(const Block& block, const Warp& w, int lane, const Space& s,
+                         const Stamp& mine, bool write, const Stamp& other, bool other_write) const;
+
+  // order.cpp: who knows what
+  /// Adds to `to` what the lanes did and know.
+  void publish(const Block& block, const Warp& w, uint32_t mask, Clock& to) const;
+  /// The lanes know what `from` knows.
+  void absorb(Block& block, Warp& w, uint32_t mask, const Clock& from);
+  void order_warp(Block& block, Warp& w);
+  void order_block(Block& block);
+  void fence(Block& block, Warp& w, int lane, bool in_block);
+  void exchange_clocks(Block& block, Warp& w, int lane, const uint8_t* address, bool shared);
+
+  [[noreturn]] void fail(const Block& block, const Warp& w, int lane, int32_t at,
+                         const std::string& what) const;
+  [[noreturn]] void fail(const Block& block, int32_t thread, int32_t at,
+                         const std::string& what) const;
+
+  Machine& m_;
+  const SimOptions& options_;
+  std::vector<Zeroed<ShadowCell>> pages_;  ///< of global shadow memory
+  std::unordered_map<const uint8_t*, Published> published_;
+  /// Further unordered reads, of programs where two do not tell all.
+  std::unordered_map<const ShadowCell*, std::vector<Stamp>> more_reads_;
 };
 
 /// "(1, 0, 0)"
 std::string triple(const int64_t* v);
-
 }  // namespace hidet::backends::sim

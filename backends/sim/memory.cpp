@@ -1,19 +1,10 @@
-// memory.cpp - accesses to memory: bounds, alignment, unwritten memory, races.
+// memory.cpp - accesses to memory: bounds, alignment, what was never written; loads, stores, atomics, asynchronous copies.
+#include <cstring>
+
 #include "sim/machine.h"
 
 namespace hidet::backends::sim {
 namespace {
-
-std::string line_of(const ir::SourceLoc* loc) {
-  return loc && loc->line ? loc->text() : "an unknown line";
-}
-
-int64_t thread_index(const Block& b, int number, int64_t* idx) {
-  idx[0] = number % b.dim[0];
-  idx[1] = number / b.dim[0] % b.dim[1];
-  idx[2] = number / (b.dim[0] * b.dim[1]);
-  return number;
-}
 
 bool same_bits(Cell a, Cell b, DType t) {
   uint8_t x[8] = {}, y[8] = {};
@@ -22,273 +13,224 @@ bool same_bits(Cell a, Cell b, DType t) {
   return std::memcmp(x, y, sizeof x) == 0;
 }
 
+/// By DTypeCode, up to tf32.
+constexpr uint8_t kBytes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 4};
+
+template <DTypeCode T>
+void load_lanes(Cell* d, uint8_t* const* place, uint32_t mask, int lanes) {
+  constexpr size_t size = kBytes[static_cast<size_t>(T)];
+  for (int k = 0; k < lanes; k++, d += kWarp)
+    bits(mask, [&](int i) { d[i] = read_cell(place[i] + static_cast<size_t>(k) * size, T); });
+}
+template <DTypeCode T>
+void store_lanes(const Cell* v, uint8_t* const* place, uint32_t mask, int lanes) {
+  constexpr size_t size = kBytes[static_cast<size_t>(T)];
+  bits(mask, [&](int i) {
+    for (int k = 0; k < lanes; k++)
+      write_cell(place[i] + static_cast<size_t>(k) * size, T, v[k * kWarp + i]);
+  });
+}
+struct MoveRow {
+  void (*load)(Cell*, uint8_t* const*, uint32_t, int);
+  void (*store)(const Cell*, uint8_t* const*, uint32_t, int);
+};
+template <DTypeCode T>
+constexpr MoveRow kMove{load_lanes<T>, store_lanes<T>};
+constexpr MoveRow kMoves[] = {
+    kMove<DTypeCode::boolean>, kMove<DTypeCode::i8>,  kMove<DTypeCode::i16>,  kMove<DTypeCode::i32>,
+    kMove<DTypeCode::i64>,     kMove<DTypeCode::u8>,  kMove<DTypeCode::u16>,  kMove<DTypeCode::u32>,
+    kMove<DTypeCode::u64>,     kMove<DTypeCode::f16>, kMove<DTypeCode::bf16>, kMove<DTypeCode::f32>,
+    kMove<DTypeCode::f64>,     kMove<DTypeCode::tf32>};
+
 }  // namespace
 
 std::string triple(const int64_t* v) {
   return detail::concat("(", v[0], ", ", v[1], ", ", v[2], ")");
 }
 
-void Machine::fail(const Block& block, const Thread& t, int32_t at, const std::string& what) const {
+void Worker::fail(const Block& block, int32_t thread, int32_t at, const std::string& what) const {
   const Program& p = *block.program;
   std::string who = "'" + p.name + "'";
   if (p.on_gpu) {
-    int64_t idx[3];
-    thread_index(block, t.number, idx);
-    who = "kernel " + who + ", block " + triple(block.idx) + ", thread " + triple(idx);
+    const int32_t* idx = block.threads[static_cast<size_t>(thread)].idx;
+    const int64_t wide[3] = {idx[0], idx[1], idx[2]};
+    who = "kernel " + who + ", block " + triple(block.idx) + ", thread " + triple(wide);
   }
-  throw Error(ErrorCode::usage, what + " (" + who + ")", p.locs[at].text());
+  throw Error(ErrorCode::usage, what + " (" + who + ")", p.locs[static_cast<size_t>(at)].text());
+}
+void Worker::fail(const Block& block, const Warp& w, int lane, int32_t at,
+                  const std::string& what) const {
+  fail(block, w.index * kWarp + lane, at, what);
 }
 
-void Machine::race(const Block& block, const Thread& t, const Place& place, int32_t at, bool write,
-                   const Shadow& other, bool other_write) const {
-  int64_t idx[3];
-  thread_index(block, other.thread, idx);
-  const bool same_block = other.epoch >= block.first_epoch;
-  fail(block, t, at,
-       detail::concat(
-           "race on '", *place.name, "': this ", write ? "write" : "read", " and the ",
-           other_write ? "write" : "read", " at ", line_of(other.loc), " by ",
-           same_block ? "thread " + triple(idx) + " of the same block are not ordered by a barrier"
-                      : "thread " + triple(idx) + " of another block are not ordered"));
-}
-
-Place Machine::resolve(const Block& block, const Thread& t, int64_t pointer, int64_t bytes,
-                       int64_t align, int32_t at, const char* what, int32_t access) const {
-  const int64_t id = pointer::object(pointer), off = pointer::offset(pointer);
-  Place place{nullptr, nullptr, 0, nullptr, false, nullptr};
-  int64_t size = 0;
-  DType dtype = u8;
-  int shift = 0;
-  ShadowCell* shadow = nullptr;
-  if (id >= kFirstLocal) {
-    const size_t local = static_cast<size_t>(id - block.first_local);
-    if (id < block.first_local || local >= block.program->locals.size())
-      fail(block, t, at, std::string(what) + " through a pointer to memory of another function");
-    const Local& l = block.program->locals[local];
-    size = l.bytes, dtype = l.dtype, place.name = &l.name;
-    if (l.scope == ir::Scope::registers) {
-      place.data = t.memory + l.offset;
-      place.written = t.written + l.offset;
-    } else {
-      const int64_t start =
-          l.offset + (l.scope == ir::Scope::dynamic_shared ? block.dynamic_at : 0);
-      place.data = block.shared + start;
-      place.shared = true;
-      shift = bytewise_ ? 0 : 2;
-      if (!bytewise_ && l.dtype.bytes() < 4) shift = l.dtype.bytes() == 2 ? 1 : 0;
-      shadow = block.shared_shadow ? block.shared_shadow + start
-                                   : nullptr;  // one cell a byte is reserved
+Space Worker::space(const Block& block, const Warp& w, int64_t object, int lane, int32_t at,
+                    const char* what) const {
+  Space s;
+  if (object < kFirstLocal) {
+    if (object <= 0 || object >= static_cast<int64_t>(m_.objects_.size()))
+      fail(block, w, lane, at, std::string(what) + " through a null pointer");
+    Object& o = m_.objects_[static_cast<size_t>(object)];
+    s.size = o.bytes, s.dtype = o.dtype, s.data = o.data, s.name = &o.name, s.shift = o.shift;
+    if (options_.checks) {
+      s.granule = block.program->on_gpu ? o.granule : -1;
+      s.written = o.written.empty() ? nullptr : o.written.data();
     }
-  } else {
-    if (id <= 0 || id >= static_cast<int64_t>(objects_.size()))
-      fail(block, t, at, std::string(what) + " through a null pointer");
-    const Object& o = objects_[id];
-    size = o.bytes, dtype = o.dtype, place.data = o.data, place.name = &o.name, shift = o.shift;
-    shadow = block.program->on_gpu ? o.shadow : nullptr;
+    return s;
   }
-  if (off < 0 || off > size - bytes) [[unlikely]] {
-    const int64_t element = static_cast<int64_t>(dtype.bytes());
-    const ir::Var* seen = access >= 0 ? block.program->accesses[access].tensor : nullptr;
-    const std::string as = seen && seen->name != *place.name ? " (as '" + seen->name + "')" : "";
-    fail(block, t, at,
-         detail::concat(what, " outside '", *place.name, "'", as, ": ",
-                        bytes > element ? detail::concat(bytes, " bytes from ") : "", "index ",
-                        off >= 0 ? off / element : -((-off + element - 1) / element),
-                        " on; it has ", size / element, " elements"));
+  const auto local = static_cast<size_t>(object - block.first_local);
+  if (object < block.first_local || local >= block.program->locals.size())
+    fail(block, w, lane, at,
+         std::string(what) + " through a pointer to memory of another function");
+  const Local& l = block.program->locals[local];
+  s.size = l.bytes, s.dtype = l.dtype, s.name = &l.name;
+  if (l.scope == ir::Scope::registers) {
+    s.data = w.memory + l.offset;
+    s.stride = block.program->register_bytes;
+    if (options_.checks) s.written = w.written + l.offset;
+    return s;
   }
-  if (align > 1 && off % align)
-    fail(block, t, at,
-         detail::concat("misaligned ", what, " of '", *place.name, "': byte ", off,
+  const int64_t start = l.offset + (l.scope == ir::Scope::dynamic_shared ? block.dynamic_at : 0);
+  s.data = block.shared.get() + start;
+  s.shared = true;
+  s.shift = std::min(m_.finest_, l.dtype.bytes() < 2 ? 0 : l.dtype.bytes() < 4 ? 1 : 2);
+  // One cell a byte is there.
+  if (options_.checks) s.cells = block.shared_shadow.get() + start;
+  return s;
+}
+
+void Worker::bad_access(const Block& block, const Warp& w, int lane, const Space& s, int64_t offset,
+                        int64_t bytes, int64_t align, int32_t at, const char* what,
+                        int32_t access) const {
+  if (offset >= 0 && offset <= s.size - bytes)
+    fail(block, w, lane, at,
+         detail::concat("misaligned ", what, " of '", *s.name, "': byte ", offset,
                         " is not a multiple of ", align));
-  place.data += off;
-  if (place.written) place.written += off;
-  if (shadow) {
-    place.shadow = shadow + (off >> shift);
-    place.granules = static_cast<int>(((off + bytes - 1) >> shift) - (off >> shift) + 1);
-  }
-  return place;
+  const auto element = static_cast<int64_t>(s.dtype.bytes());
+  const ir::Var* seen =
+      access >= 0 ? block.program->accesses[static_cast<size_t>(access)].tensor : nullptr;
+  const std::string as = seen && seen->name != *s.name ? " (as '" + seen->name + "')" : "";
+  fail(block, w, lane, at,
+       detail::concat(what, " outside '", *s.name, "'", as, ": ",
+                      bytes > element ? detail::concat(bytes, " bytes from ") : "", "index ",
+                      offset >= 0 ? offset / element : -((-offset + element - 1) / element),
+                      " on; it has ", s.size / element, " elements"));
 }
 
-Shadow Machine::now(const Block& block, const Thread& t, int32_t at) const {
-  return {block.epoch,
-          block.warp_epochs[t.number / 32],
-          &block.program->locs[at],
-          static_cast<uint16_t>(t.number),
-          0,
-          0};
+Place Worker::resolve(const Block& block, const Warp& w, int lane, int64_t pointer, int64_t bytes,
+                      int64_t align, int32_t at, const char* what, int32_t access) const {
+  const int64_t offset = pointer::offset(pointer);
+  const Space s = space(block, w, pointer::object(pointer), lane, at, what);
+  if (offset < 0 || offset > s.size - bytes || (align > 1 && offset % align))
+    bad_access(block, w, lane, s, offset, bytes, align, at, what, access);
+  return {s, offset, bytes, s.data + s.stride * lane + offset};
 }
 
-/// True where nothing orders `other` before this thread's next access.
-bool Machine::unordered(const Block& block, const Thread& t, const Shadow& other) const {
-  if (other.epoch < block.launch_epoch) return false;
-  if (other.epoch < block.first_epoch)
-    return !block.program->fences;  // another block; fences order what we do not follow
-  if (other.epoch != block.epoch || other.thread == t.number) return false;
-  return other.thread / 32 != t.number / 32 || other.warp_epoch == block.warp_epochs[t.number / 32];
+void Worker::check_written(const Block& block, const Warp& w, int lane, const Space& s,
+                           int64_t offset, int64_t bytes, int32_t at) const {
+  const uint8_t* written = s.written + s.stride * lane + offset;
+  if (bytes == 4 && raw<uint32_t>(written) == 0x01010101u) return;
+  for (int64_t i = 0; i < bytes; i++)
+    if (!written[i])
+      fail(block, w, lane, at,
+           detail::concat("read of '", *s.name, "'", s.stride ? " in registers" : "", ", index ",
+                          (offset + i) / static_cast<int64_t>(s.dtype.bytes()),
+                          ", that was never written"));
 }
 
-void Machine::note_read(const Block& block, const Thread& t, const Place& place, int32_t at,
-                        bool atomic) {
-  for (int g = 0; g < place.granules; g++) {
-    ShadowCell& cell = place.shadow[g];
-    const Shadow& w = cell.write;
-    const bool in_block = w.epoch >= block.first_epoch;
-    if (w.pending && in_block)
-      fail(block, t, at,
-           detail::concat("read of '", *place.name, "' before cp_async_wait for the copy at ",
-                          line_of(w.loc)));
-    if (place.shared && !in_block && !unwritten_) {
-      // Reported at the next barrier: a thread that runs later may write it in this interval, which is a race.
-      try {
-        fail(block, t, at,
-             detail::concat("read of shared memory '", *place.name, "' that was never written"));
-      } catch (const Error&) {
-        unwritten_ = std::current_exception();
-      }
-    }
-    if (!(atomic && w.atomic) && (!place.shared || in_block) && unordered(block, t, w))
-      race(block, t, place, at, false, w, true);
-    Shadow& first = cell.read;
-    Shadow& second = cell.other_read;
-    const bool own = first.thread == t.number && first.epoch >= block.first_epoch;
-    Shadow& slot = own || !unordered(block, t, first) ? first : second;
-    // A second reader of another warp stays: no barrier of this warp orders it.
-    if (&slot == &second && unordered(block, t, second) && second.thread / 32 != first.thread / 32)
-      continue;
-    slot = now(block, t, at);
-    slot.atomic = atomic;
-  }
-}
-
-void Machine::note_write(const Block& block, const Thread& t, const Place& place, int32_t at,
-                         bool atomic, bool pending) {
-  for (int g = 0; g < place.granules; g++) {
-    ShadowCell& cell = place.shadow[g];
-    const auto live = [&](const Shadow& s) {
-      return !place.shared || s.epoch >= block.first_epoch;
-    };
-    if (cell.write.pending && live(cell.write))
-      fail(block, t, at,
-           detail::concat("race on '", *place.name, "': this write meets the copy at ",
-                          line_of(cell.write.loc), " that was not waited for"));
-    for (const Shadow* s : {&cell.write, &cell.read, &cell.other_read})
-      if (!(atomic && s->atomic) && live(*s) && unordered(block, t, *s))
-        race(block, t, place, at, true, *s, s == &cell.write);
-    cell.write = now(block, t, at);
-    cell.write.atomic = atomic;
-    cell.write.pending = pending;
-  }
-}
-
-void Machine::check_index(const Block& block, const Thread& t, const Inst& in, int32_t at,
-                          bool* outside, int64_t* offset) const {
-  const Access& x = block.program->accesses[in.a];
-  const bool guarded = in.sub;
-  int64_t sum = 0;
-  const size_t rank = x.index.size();
-  for (size_t d = 0; d < rank; d++) {
-    const int64_t i = t.regs[x.index[d]].i, n = t.regs[x.extent[d]].i;
-    const int64_t last = !guarded && d + 1 == rank ? in.lanes - 1 : 0;
-    sum = sum * n + i;
-    if (i >= 0 && i + last < n) continue;
-    if (guarded) {
-      *outside = true;
-      return;
-    }
-    std::string index, shape;
-    for (size_t k = 0; k < rank; k++) {
-      index += (k ? ", " : "") + std::to_string(t.regs[x.index[k]].i);
-      shape += (k ? ", " : "") + std::to_string(t.regs[x.extent[k]].i);
-    }
-    fail(block, t, at,
-         detail::concat("index (", index, ")",
-                        in.lanes > 1 ? detail::concat(" of ", in.lanes, " elements") : "",
-                        " is outside '", x.tensor ? x.tensor->name : "a tensor", "' of shape [",
-                        shape, "]"));
-  }
-  *offset = sum;
-}
-
-void Machine::memory(Block& block, Thread& t, const Inst& in, int32_t at) {
+void Worker::memory(Block& block, Warp& w, Lanes lanes, const Inst& in, int32_t at) {
   const bool write = in.op == Op::store;
-  const int64_t size = static_cast<int64_t>(DType(in.type).bytes());
-  const int64_t p = t.regs[in.a].i + t.regs[in.b].i * size;
-  const Place place =
-      resolve(block, t, p, size * in.lanes, size, at, write ? "write" : "read", in.c);
-  if (options_.checks) {
-    if (place.shadow)
-      write ? note_write(block, t, place, at, false) : note_read(block, t, place, at, false);
-    if (place.written) {
-      if (write) std::memset(place.written, 1, static_cast<size_t>(size * in.lanes));
-      else
-        for (int64_t i = 0; i < size * in.lanes; i++)
-          if (!place.written[i])
-            fail(block, t, at,
-                 detail::concat("read of '", *place.name, "' in registers, index ",
-                                pointer::offset(p) / size, ", that was never written"));
+  const char* what = write ? "write" : "read";
+  const int64_t size = kBytes[static_cast<size_t>(in.type)];
+  const int64_t bytes = size * in.lanes;
+  const Cell *base = w.row(in.a), *index = w.row(in.b);
+  uint8_t* data[kWarp];
+  int64_t object = -1;
+  Place place;
+  Space& s = place.space;
+  place.bytes = bytes;
+  bits(lanes.mask, [&](int i) {
+    const int64_t p = base[i].i + index[i].i * size;
+    if (pointer::object(p) != object)
+      object = pointer::object(p), s = space(block, w, object, i, at, what);
+    const int64_t offset = pointer::offset(p);
+    if (offset < 0 || offset > s.size - bytes || (offset & (size - 1))) [[unlikely]]
+      bad_access(block, w, i, s, offset, bytes, size, at, what, in.c);
+    data[i] = s.data + s.stride * i + offset;
+    if (s.tracked()) {
+      place.offset = offset;
+      write ? note_write(block, w, i, place, at) : note_read(block, w, i, place, at);
     }
-  }
-  for (int i = 0; i < in.lanes; i++) {
-    if (write) write_cell(place.data + i * size, in.type, t.regs[in.dst + i]);
-    else t.regs[in.dst + i] = read_cell(place.data + i * size, in.type);
-  }
+    if (!s.written) return;
+    if (write) std::memset(s.written + s.stride * i + offset, 1, static_cast<size_t>(bytes));
+    else check_written(block, w, i, s, offset, bytes, at);
+  });
+  const MoveRow& move = kMoves[static_cast<size_t>(in.type)];
+  if (write) move.store(w.row(in.dst), data, lanes.mask, in.lanes);
+  else move.load(w.row(in.dst), data, lanes.mask, in.lanes);
 }
 
-void Machine::atomic(Block& block, Thread& t, const Inst& in, int32_t at) {
+void Worker::atomic(Block& block, Warp& w, int lane, const Inst& in, int32_t at) {
   const DType type(in.type);
-  const Place place = resolve(block, t, t.regs[in.a].i, static_cast<int64_t>(type.bytes()),
-                              static_cast<int64_t>(type.bytes()), at, "atomic access", -1);
-  if (options_.checks && place.shadow) {
-    note_read(block, t, place, at, true);
-    note_write(block, t, place, at, true);
+  const auto bytes = static_cast<int64_t>(type.bytes());
+  const Place place =
+      resolve(block, w, lane, w.row(in.a)[lane].i, bytes, bytes, at, "atomic access");
+  const Space& s = place.space;
+  if (s.tracked()) {
+    note_read(block, w, lane, place, at, kAtomic);
+    note_write(block, w, lane, place, at, kAtomic);
+    if (block.program->fences) exchange_clocks(block, w, lane, place.data, s.shared);
   }
-  const Cell old = read_cell(place.data, in.type), v = t.regs[in.b];
+  if (s.written) check_written(block, w, lane, s, place.offset, bytes, at);
+  const Cell old = read_cell(place.data, in.type), v = w.row(in.b)[lane];
   Cell next = v;
   switch (in.sub) {
     case 0: next = binary(ir::BinaryOp::add, old, v, type); break;
     case 1: next = binary(ir::BinaryOp::max, old, v, type); break;
     case 2: next = binary(ir::BinaryOp::min, old, v, type); break;
-    case 4: next = same_bits(old, v, type) ? t.regs[in.c] : old; break;
+    case 4: next = same_bits(old, v, type) ? w.row(in.c)[lane] : old; break;
     case 5: next = binary(ir::BinaryOp::bit_and, old, v, type); break;
     case 6: next = binary(ir::BinaryOp::bit_or, old, v, type); break;
     case 7: next = binary(ir::BinaryOp::bit_xor, old, v, type); break;
     default: break;
   }
   write_cell(place.data, in.type, next);
-  t.regs[in.dst] = old;
+  w.row(in.dst)[lane] = old;
 }
 
-void Machine::copy(Block& block, Thread& t, const Inst& in, int32_t at) {
-  Copy c{t.regs[in.a].i, in.lanes, t.group, {}, &block.program->locs[at]};
-  const int64_t kept = in.sub ? t.regs[in.c].i : c.bytes;
+void Worker::copy(Block& block, Warp& w, int lane, const Inst& in, int32_t at) {
+  Thread& t = block.threads[static_cast<size_t>(w.index * kWarp + lane)];
+  Copy c{w.row(in.a)[lane].i, in.lanes, t.group, at, {}};
+  const int64_t kept = in.sub ? w.row(in.c)[lane].i : c.bytes;
   if (kept < 0 || kept > c.bytes)
-    fail(block, t, at, detail::concat("cp_async of ", kept, " of ", c.bytes, " bytes"));
-  const Place from =
-      resolve(block, t, kept ? t.regs[in.b].i : c.to, kept, c.bytes, at, "cp_async read", -1);
-  const Place to = resolve(block, t, c.to, c.bytes, c.bytes, at, "cp_async write", -1);
-  if (!to.shared || (kept && from.shared))
-    fail(block, t, at,
-         "cp_async copies from global to shared memory, not from '" + *from.name + "' to '" +
-             *to.name + "'");
-  if (options_.checks) {
-    if (from.shadow && kept) note_read(block, t, from, at, false);
-    if (to.shadow) note_write(block, t, to, at, false, true);
-  }
+    fail(block, w, lane, at, detail::concat("cp_async of ", kept, " of ", c.bytes, " bytes"));
+  const Place from = resolve(block, w, lane, kept ? w.row(in.b)[lane].i : c.to, kept, c.bytes, at,
+                             "cp_async read");
+  const Place to = resolve(block, w, lane, c.to, c.bytes, c.bytes, at, "cp_async write");
+  if (!to.space.shared || (kept && (from.space.shared || from.space.stride)))
+    fail(block, w, lane, at,
+         "cp_async copies from global to shared memory, not from '" + *from.space.name + "' to '" +
+             *to.space.name + "'");
+  if (from.space.tracked() && kept) note_read(block, w, lane, from, at);
+  if (from.space.written && kept) check_written(block, w, lane, from.space, from.offset, kept, at);
+  if (to.space.tracked()) note_write(block, w, lane, to, at, kPending);
   std::memcpy(c.data, from.data, static_cast<size_t>(kept));
   t.copies.push_back(c);
 }
 
-void Machine::wait(Block& block, Thread& t, int32_t pending) {
+void Worker::wait(Block& block, Warp& w, int lane, int32_t pending) {
+  Thread& t = block.threads[static_cast<size_t>(w.index * kWarp + lane)];
   size_t kept = 0;
   for (const Copy& c : t.copies) {
     if (c.group >= t.group - pending) {
       t.copies[kept++] = c;
       continue;
     }
-    const int32_t at = static_cast<int32_t>(c.loc - block.program->locs.data());
-    const Place to = resolve(block, t, c.to, c.bytes, 1, at, "cp_async write", -1);
+    const Place to = resolve(block, w, lane, c.to, c.bytes, 1, c.at, "cp_async write");
     std::memcpy(to.data, c.data, static_cast<size_t>(c.bytes));
-    for (int g = 0; g < to.granules; g++) to.shadow[g].write = now(block, t, at);
+    if (!to.space.tracked()) continue;
+    const int64_t end = (to.offset + to.bytes - 1) >> to.space.shift;
+    for (int64_t g = to.offset >> to.space.shift; g <= end; g++)
+      cell(to.space, g).write = now(block, w, lane, c.at);
   }
   t.copies.resize(kept);
 }

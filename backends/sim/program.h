@@ -1,6 +1,6 @@
 // program.h - what the simulator executes: a function and its callees as register instructions. Every variable,
-// temporary and constant has a fixed cell in a thread's register file (there is no recursion), so that a
-// thread can stop at any instruction and go on later.
+// temporary and constant has a fixed row in a warp's register file, with a cell for each of its 32 lanes (there is no
+// recursion), so that lanes can stop at any instruction and go on later.
 #pragma once
 #include <hidet/ir/stmt.h>
 
@@ -34,23 +34,12 @@ enum class Op : uint8_t {
   bits,
   math,
   abs,
-  select,
-  add_i32,
-  sub_i32,
-  mul_i32,
-  div_i32,
-  mod_i32,
-  lt_i32,
-  add_f32,
-  sub_f32,
-  mul_f32,
-  div_f32,
+  select,  ///< up to here: Inst::fn, for all lanes at once
   jump,
   jump_if,
   jump_unless,
   loop,  ///< loop: back edge, counted
-  next_i32,
-  next_other,  ///< c: table of a For
+  next,  ///< c: table of a For
   lane,
   pointer_add,
   check_index,
@@ -81,6 +70,17 @@ enum class Op : uint8_t {
   launch,
 };
 
+constexpr int kWarp = 32;
+
+/// The lanes that an instruction is for. full: the cells of the others hold nothing, so that all may be computed.
+struct Lanes {
+  uint32_t mask = 0;
+  bool full = false;
+};
+struct Inst;
+/// Computes rows of registers from rows: dst, then the operands a, b, c.
+using LaneFn = void (*)(const Inst&, Cell*, const Cell*, const Cell*, const Cell*, Lanes);
+
 /// One instruction. What a, b, c, d mean depends on the operation; cells unless said otherwise.
 struct Inst {
   Op op;
@@ -88,7 +88,10 @@ struct Inst {
   DTypeCode type = DTypeCode::i32, from = DTypeCode::i32;
   uint16_t lanes = 1;
   int32_t dst = 0, a = 0, b = 0, c = 0;
+  LaneFn fn = nullptr;
 };
+/// The function of a move ... select.
+LaneFn lane_function(const Inst& in);
 
 /// An access to a tensor's element.
 struct Access {
@@ -102,9 +105,10 @@ struct Local {
   ir::Scope scope;
   int64_t offset, bytes;  ///< in the block's or the thread's memory
 };
+/// The end of a loop: var = var + step, and on with body while var < end.
 struct ForTable {
-  int32_t var, end, step, body;
-  DType dtype;
+  int32_t var, body;
+  Inst step, test;
 };
 struct LaunchTable {
   const ir::Launch* stmt;
@@ -122,10 +126,13 @@ extern const MmaRow kMma[6];
 
 struct Program {
   std::string name;
-  bool on_gpu = false, fences = false;
+  bool on_gpu = false;
+  bool fences = false;    ///< has a fence, so that atomics may order
+  bool partial = false;   ///< has what orders some threads of a block and not others, besides warps
+  bool in_order = false;  ///< blocks may exchange values or print: they run one after the other
   std::vector<Inst> code;
   std::vector<ir::SourceLoc> locs;  ///< one an instruction
-  std::vector<Cell> cells;          ///< a thread's registers at the start: constants set
+  std::vector<Cell> cells;          ///< the rows of registers at the start: constants set
   std::vector<int32_t> params;
   std::vector<Access> accesses;
   std::vector<Local> locals;

@@ -21,39 +21,45 @@ std::string text_of(const SimArg& arg) {
   return t.defined() ? t.describe() : "an empty tensor";
 }
 
-bool has_pointer_cast(const ir::Module& module) {
-  bool found = false;
+/// The binary logarithm of what a granule of shadow memory has at most: an element of the least type that memory is seen as.
+int finest(const ir::Module& module) {
+  size_t bytes = 4;
+  const auto see = [&](const ir::Type& pointer) {
+    if (!pointer.is_pointer()) return;
+    const ir::Type& to = pointer.pointee();
+    bytes = std::min(bytes, to.is_arithmetic() ? std::max<size_t>(to.dtype().bytes(), 1) : 1);
+  };
   for (const ir::Function& f : module.functions)
     if (f.body)
       ir::visit_all(f.body, [&](const ir::Node& n) {
         const ir::Cast* c = ir::as<ir::Cast>(&n);
-        found = found || (c && c->how == ir::CastKind::pointer);
+        if (c && c->how == ir::CastKind::pointer) see(c->type), see(c->a->type);
       });
-  return found;
+  return bytes == 1 ? 0 : bytes == 2 ? 1 : 2;
 }
 
-int shift_of(DType t, bool bytewise) {
-  return bytewise || t.bytes() < 2 ? 0 : t.bytes() < 4 ? 1 : 2;
+int shift_of(DType t, int finest) {
+  return std::min(finest, t.bytes() < 2 ? 0 : t.bytes() < 4 ? 1 : 2);
 }
 
 }  // namespace
 
 Machine::Machine(const ir::Module& module, const SimOptions& options)
     : module_(module), options_(options) {
-  bytewise_ = has_pointer_cast(module_);
+  finest_ = finest(module_);
   for (const ir::Function& f : module_.functions) has_kernel_ = has_kernel_ || ir::is_cuda(f.kind);
   objects_.emplace_back();  // number 0: null
   add_globals();
+  workers_.push_back(std::make_unique<Worker>(*this));
 }
-Machine::~Machine() {
-  for (void* p : shadows_) std::free(p);
-}
+
+Machine::~Machine() = default;
 
 int64_t Machine::add_object(const std::string& name, DType dtype, void* data, int64_t bytes) {
   HIDET_REQUIRE(static_cast<int64_t>(objects_.size()) < kFirstLocal, ErrorCode::usage, "",
                 "the simulator takes at most ", kFirstLocal, " tensors");
   objects_.push_back(
-      {name, dtype, static_cast<uint8_t*>(data), bytes, nullptr, shift_of(dtype, bytewise_)});
+      {name, dtype, static_cast<uint8_t*>(data), bytes, -1, shift_of(dtype, finest_)});
   return static_cast<int64_t>(objects_.size()) - 1;
 }
 
@@ -104,7 +110,7 @@ Cell Machine::argument(const ir::Function& f, size_t i, const SimArg& arg) {
   return type.is_float() ? from_double(static_cast<double>(v), type) : Cell{.i = v};
 }
 
-/// Gives every object its shadow; objects that overlap share one.
+/// Gives every object its granules of shadow memory; objects that overlap share them.
 void Machine::add_shadows() {
   std::vector<Object*> order;
   for (Object& o : objects_)
@@ -120,15 +126,12 @@ void Machine::add_shadows() {
       shift = std::min(shift, order[j]->shift);
       if ((order[j]->data - begin) % 4) shift = 0;
     }
-    void* shadow =
-        std::calloc(static_cast<size_t>(((end - begin) >> shift) + 1), sizeof(ShadowCell));
-    HIDET_REQUIRE(shadow, ErrorCode::memory, "", "the simulator has no memory to check ",
-                  end - begin, " bytes of tensors; turn checks off");
-    shadows_.push_back(shadow);
+    extents_.emplace_back(begin, end - begin);
     for (; i < j; i++) {
       order[i]->shift = shift;
-      order[i]->shadow = static_cast<ShadowCell*>(shadow) + ((order[i]->data - begin) >> shift);
+      order[i]->granule = granules_ + ((order[i]->data - begin) >> shift);
     }
+    granules_ += ((end - begin) >> shift) + 1;
   }
 }
 
@@ -149,19 +152,21 @@ const Program& Machine::program(const ir::Function& f, int64_t* first_local) {
 void Machine::call(const ir::Function& f, std::span<const SimArg> args) {
   HIDET_REQUIRE(args.size() == f.params.size(), ErrorCode::usage, f.loc.text(), "'", f.name,
                 "' takes ", f.params.size(), " arguments, not ", args.size());
-  Block host;
+  Launch host;
   host.program = &program(f, &host.first_local);
-  const Program& p = *host.program;
-  std::vector<Cell> cells = p.cells;
   for (size_t i = 0; i < args.size(); i++)
-    cells[static_cast<size_t>(p.params[i])] = argument(f, i, args[i]);
-  if (options_.checks && has_kernel_) add_shadows();
-  std::vector<uint8_t> memory(static_cast<size_t>(p.register_bytes) + 1), written(memory.size());
-  host.warp_epochs = {1};
-  host.threads.resize(1);
-  Thread& t = host.threads[0];
-  t.regs = cells.data(), t.memory = memory.data(), t.written = written.data();
-  run(host, t);
+    host.args.emplace_back(host.program->params[i], argument(f, i, args[i]));
+  for (int i : options_.undefined) {
+    HIDET_REQUIRE(i >= 0 && i < static_cast<int>(args.size()) &&
+                      std::holds_alternative<Tensor>(args[static_cast<size_t>(i)]),
+                  ErrorCode::usage, f.loc.text(), "argument ", i, " of '", f.name,
+                  "' is no tensor");
+    Object& o =
+        objects_[static_cast<size_t>(pointer::object(host.args[static_cast<size_t>(i)].second.i))];
+    o.written.assign(static_cast<size_t>(o.bytes), 0);
+  }
+  if (has_kernel_) add_shadows();
+  workers_.front()->run_host(host);
 }
 
 }  // namespace sim

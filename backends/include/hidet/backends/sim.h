@@ -22,6 +22,9 @@ struct SimOptions {
   /// simulation is stopped with a report of who is where.
   int64_t max_steps = int64_t{1} << 34;
   std::map<std::string, int64_t> symbols = {};  ///< values of dim symbols
+  /// Numbers of arguments whose tensors hold nothing at first: outputs and workspaces. What reads them before it is
+  /// written is reported.
+  std::vector<int> undefined = {};
 };
 
 /// Calls `function` (public, a cpu function or a kernel) with `args`. Kernels that it launches run before

@@ -1,0 +1,171 @@
+// shadow.cpp - races and reads of what was never written: each access is compared with those before it.
+#include <hidet/runtime/error.h>
+
+#include <algorithm>
+
+#include "sim/machine.h"
+
+namespace hidet::backends::sim {
+namespace {
+
+constexpr int64_t kPage = 4096;  // granules
+
+std::string line_of(const Program& p, const Stamp& s) {
+  const ir::SourceLoc& loc = p.locs[static_cast<size_t>(s.at)];
+  return loc.line ? loc.text() : "an unknown line";
+}
+
+}  // namespace
+
+Stamp Worker::now(const Block& block, const Warp& w, int lane, int32_t at, uint8_t flags) const {
+  return {block.run, w.clock, at, static_cast<uint16_t>(w.index * kWarp + lane), flags};
+}
+
+bool Worker::ordered(const Block& block, const Warp& w, int lane, const Stamp& s) const {
+  if (s.run <= block.launch->first_run) return true;
+  const int thread = w.index * kWarp + lane;
+  if (s.run == block.run && (s.thread == thread || s.clock <= w.known[s.thread / kWarp]))
+    return true;
+  if (!block.program->partial) return false;
+  if (w.more.covers(s.run, s.thread, s.clock)) return true;
+  const auto& x = block.threads[static_cast<size_t>(thread)].exchange;
+  return x && x->known.covers(s.run, s.thread, s.clock);
+}
+
+void Worker::race(const Block& block, const Warp& w, int lane, const Space& s, const Stamp& mine,
+                  bool write, const Stamp& other, bool other_write) const {
+  const int64_t n = other.thread;
+  const int64_t idx[3] = {n % block.dim[0], n / block.dim[0] % block.dim[1],
+                          n / (block.dim[0] * block.dim[1])};
+  const int64_t b = other.run - block.launch->first_run - 1;
+  const int64_t at[3] = {b % block.grid[0], b / block.grid[0] % block.grid[1],
+                         b / (block.grid[0] * block.grid[1])};
+  const char* order = other.run == block.run ? " of the same block are not ordered by a barrier"
+                                             : " are not ordered";
+  fail(block, w, lane, mine.at,
+       detail::concat("race on '", *s.name, "': this ", mine.flags & kAtomic ? "atomic " : "",
+                      write ? "write" : "read", " and the ", other.flags & kAtomic ? "atomic " : "",
+                      other_write ? "write" : "read", " at ", line_of(*block.program, other),
+                      " by thread ", triple(idx),
+                      other.run == block.run ? "" : " of block " + triple(at), order));
+}
+
+ShadowCell& Worker::cell(const Space& s, int64_t granule) {
+  if (s.cells) return s.cells[granule];
+  const auto page = static_cast<size_t>((s.granule + granule) / kPage);
+  if (page >= pages_.size()) pages_.resize(static_cast<size_t>(m_.granules_ / kPage + 1));
+  if (!pages_[page]) pages_[page] = zeroed<ShadowCell>(kPage);
+  return pages_[page][(s.granule + granule) % kPage];
+}
+
+/// While blocks run at the same time: notices two blocks at one place, one of them writing. Which of the two finds it is
+/// chance: what is thrown only makes the launch run again, in order.
+void Worker::own(const Block& block, const Space& s, int64_t granule, bool write) {
+  Owners& o = m_.owners_[static_cast<size_t>(s.granule + granule)];
+  const uint32_t first = block.launch->first_run, many = first, run = block.run;
+  const auto other = [&](uint32_t who) { return who >= first && who && who != run; };
+  bool met = false;
+  if (write) {
+    if (o.writer.load(std::memory_order_relaxed) != run) met = other(o.writer.exchange(run));
+    met = met || other(o.reader.load());
+  } else {
+    uint32_t seen = o.reader.load(std::memory_order_relaxed);
+    while (seen != run && seen != many &&
+           !o.reader.compare_exchange_weak(seen, seen > first ? many : run)) {
+    }
+    met = other(o.writer.load());
+  }
+  HIDET_REQUIRE(!met, ErrorCode::usage, "", "blocks meet");
+}
+
+void Worker::note_read(Block& block, const Warp& w, int lane, const Place& place, int32_t at,
+                       uint8_t flags) {
+  const Stamp mine = now(block, w, lane, at, flags);
+  const Space& s = place.space;
+  const int64_t end = (place.offset + place.bytes - 1) >> s.shift;
+  for (int64_t g = place.offset >> s.shift; g <= end; g++) {
+    if (block.launch->parallel && !s.shared) own(block, s, g, false);
+    ShadowCell& c = cell(s, g);
+    // Whoever wrote there since this thread's last look would have met it.
+    if (!c.read.same(mine)) read_cell_of(block, w, lane, s, c, mine);
+  }
+}
+
+void Worker::read_cell_of(Block& block, const Warp& w, int lane, const Space& s, ShadowCell& c,
+                          const Stamp& mine) {
+  const bool in_block = c.write.run >= block.run;
+  if ((c.write.flags & kPending) && in_block)
+    fail(block, w, lane, mine.at,
+         detail::concat("read of '", *s.name, "' before cp_async_wait for the copy at ",
+                        line_of(*block.program, c.write)));
+  if (s.shared && !in_block && !block.unwritten) {
+    // Reported at the next barrier: a thread that runs later may write it before, which is a race.
+    try {
+      fail(block, w, lane, mine.at,
+           detail::concat("read of shared memory '", *s.name, "' that was never written"));
+    } catch (const Error&) {
+      block.unwritten = std::current_exception();
+    }
+  }
+  const bool both_atomic = mine.flags & c.write.flags & kAtomic;
+  if (!both_atomic && (!s.shared || in_block) && !ordered(block, w, lane, c.write))
+    race(block, w, lane, s, mine, false, c.write, true);
+  // Two reads by different threads meet any write that some read meets. The second is of another block or warp where
+  // there is one, since barriers order those of a block, and a warp orders its own.
+  const auto peers = [](const Stamp& x, const Stamp& y) {
+    return x.run == y.run && x.thread / kWarp == y.thread / kWarp;
+  };
+  const auto keep = [&](const Stamp& x) {
+    if (!block.program->partial) return;
+    std::vector<Stamp>& list = more_reads_[&c];
+    std::erase_if(list, [&](const Stamp& y) { return ordered(block, w, lane, y) || peers(x, y); });
+    list.push_back(x);
+  };
+  if ((c.read.run == mine.run && c.read.thread == mine.thread) || ordered(block, w, lane, c.read)) {
+    c.read = mine;
+  } else if (ordered(block, w, lane, c.other_read) || peers(c.other_read, mine) ||
+             peers(c.other_read, c.read)) {
+    c.other_read = mine;
+  } else if (c.other_read.run == c.read.run && mine.run != c.read.run) {
+    keep(c.other_read);
+    c.other_read = mine;
+  } else {
+    keep(mine);
+  }
+}
+
+void Worker::note_write(Block& block, const Warp& w, int lane, const Place& place, int32_t at,
+                        uint8_t flags) {
+  const Stamp mine = now(block, w, lane, at, flags);
+  const Space& s = place.space;
+  const int64_t end = (place.offset + place.bytes - 1) >> s.shift;
+  for (int64_t g = place.offset >> s.shift; g <= end; g++) {
+    if (block.launch->parallel && !s.shared) own(block, s, g, true);
+    ShadowCell& c = cell(s, g);
+    if (!c.write.same(mine) || (mine.flags & kPending)) write_cell_of(block, w, lane, s, c, mine);
+  }
+}
+
+void Worker::write_cell_of(Block& block, const Warp& w, int lane, const Space& s, ShadowCell& c,
+                           const Stamp& mine) {
+  const auto live = [&](const Stamp& x) { return !s.shared || x.run >= block.run; };
+  if ((c.write.flags & kPending) && live(c.write))
+    fail(block, w, lane, mine.at,
+         detail::concat("race on '", *s.name, "': this write meets the copy at ",
+                        line_of(*block.program, c.write), " that was not waited for"));
+  const auto check = [&](const Stamp& x, bool write) {
+    if (!(mine.flags & x.flags & kAtomic) && live(x) && !ordered(block, w, lane, x))
+      race(block, w, lane, s, mine, true, x, write);
+  };
+  check(c.write, true), check(c.read, false), check(c.other_read, false);
+  if (block.program->partial) {
+    const auto more = more_reads_.find(&c);
+    if (more != more_reads_.end()) {
+      for (const Stamp& x : more->second) check(x, false);
+      more_reads_.erase(more);
+    }
+  }
+  c.write = mine;
+}
+
+}  // namespace hidet::backends::sim
