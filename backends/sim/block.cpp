@@ -53,10 +53,33 @@ std::unique_ptr<Block> Worker::make_block(Launch& launch) const {
   return out;
 }
 
-void Worker::start(Block& block, int64_t b) {
-  block.idx[0] = b % block.grid[0], block.idx[1] = b / block.grid[0] % block.grid[1];
-  block.idx[2] = b / (block.grid[0] * block.grid[1]);
-  block.run = block.launch->first_run + 1 + static_cast<uint32_t>(b);
+std::unique_ptr<Cluster> Worker::make_cluster(Launch& launch) const {
+  auto out = std::make_unique<Cluster>();
+  for (int64_t r = 0; r < launch.cluster_size(); r++) {
+    out->blocks.push_back(make_block(launch));
+    out->blocks.back()->cluster = out.get();
+    out->blocks.back()->rank = static_cast<int>(r);
+  }
+  return out;
+}
+
+void Launch::place(int64_t c, int64_t r, int64_t* idx) const {
+  const int64_t across = grid[0] / cluster[0], down = grid[1] / cluster[1];
+  idx[0] = c % across * cluster[0] + r % cluster[0];
+  idx[1] = c / across % down * cluster[1] + r / cluster[0] % cluster[1];
+  idx[2] = c / (across * down) * cluster[2] + r / (cluster[0] * cluster[1]);
+}
+
+void Worker::start(Cluster& cluster, int64_t number) {
+  cluster.arrived = 0, cluster.phase = 0, cluster.arriving = {}, cluster.done = {};
+  for (auto& b : cluster.blocks) start(*b, number);
+}
+
+void Worker::start(Block& block, int64_t cluster) {
+  const Launch& launch = *block.launch;
+  launch.place(cluster, block.rank, block.idx);
+  block.first_run = launch.first_run + 1 + static_cast<uint32_t>(cluster * launch.cluster_size());
+  block.run = block.first_run + static_cast<uint32_t>(block.rank);
   std::fill(block.known.begin(), block.known.end(), 0);
   for (Warp& w : block.warps) {
     for (const auto& [row, value] : block.launch->args) std::fill_n(w.row(row), kWarp, value);
@@ -64,7 +87,12 @@ void Worker::start(Block& block, int64_t b) {
     w.set(w.exist, State::ready);
     w.tried = 0, w.clock = 1, w.more = {};
   }
-  for (Thread& t : block.threads) t.group = 0, t.copies.clear(), t.exchange = nullptr;
+  for (Thread& t : block.threads) {
+    t.group = 0, t.copies.clear(), t.exchange = nullptr;
+    t.cluster_arrived = 0, t.products = 0, t.stores = 0, t.sums.clear();
+  }
+  block.mbarriers.clear();
+  block.mbarriers_made = 0;
   std::fill(std::begin(block.named), std::end(block.named), NamedBarrier{});
   block.published.clear();
   block.exchanged = false;
@@ -78,7 +106,7 @@ Turn Worker::turn(Block& block) {
     for (const Warp& w : block.warps) {
       ready |= w.lanes(State::ready);
       waiting |= w.lanes(State::barrier);
-      elsewhere |= w.lanes(State::named) | w.lanes(State::warp);
+      elsewhere |= w.live() & ~(w.lanes(State::ready) | w.lanes(State::barrier));
     }
     if (ready) return Turn::spent;
     if (block.unwritten) std::rethrow_exception(block.unwritten);
@@ -117,23 +145,39 @@ void Worker::release(Block& block) {
   order_block(block);
 }
 
-void Worker::run_alone(Block& block) {
+/// A turn of each block. They are stuck where all that are left are, and nothing that one did lets another go on.
+Turn Worker::turn(Cluster& cluster) {
+  if (cluster.blocks.size() == 1 && !cluster.blocks[0]->program->hopper)
+    return turn(*cluster.blocks[0]);
+  bool done = true, moved = false;
+  for (auto& b : cluster.blocks) {
+    const Turn t = turn(*b);
+    done = done && t == Turn::done;
+    moved = moved || t == Turn::spent;
+  }
+  if (done) return Turn::done;
+  for (const auto& b : cluster.blocks)
+    for (const Warp& w : b->warps) moved = moved || w.lanes(State::ready);
+  return moved || end_cluster_phase(cluster) ? Turn::spent : Turn::stuck;
+}
+
+void Worker::run_alone(Cluster& cluster) {
   Turn t = Turn::spent;
-  while (t == Turn::spent) t = turn(block);
-  if (t == Turn::stuck) report_waiting(block);
+  while (t == Turn::spent) t = turn(cluster);
+  if (t == Turn::stuck) report_waiting(cluster);
 }
 
 void Worker::run_host(Launch& call) {
-  const std::unique_ptr<Block> block = make_block(call);
-  start(*block, 0);
-  run_alone(*block);
+  const std::unique_ptr<Cluster> one = make_cluster(call);
+  start(*one, 0);
+  run_alone(*one);
 }
 
 void Worker::run_from(Launch& launch, std::atomic<int64_t>& next) {
-  const std::unique_ptr<Block> block = make_block(launch);
-  for (int64_t b; (b = next++) < launch.blocks();) {
-    start(*block, b);
-    run_alone(*block);
+  const std::unique_ptr<Cluster> cluster = make_cluster(launch);
+  for (int64_t c; (c = next++) < launch.blocks() / launch.cluster_size();) {
+    start(*cluster, c);
+    run_alone(*cluster);
   }
 }
 
@@ -144,13 +188,13 @@ void Worker::run_in_order(Launch& launch) {
     std::atomic<int64_t> next{0};
     return run_from(launch, next);
   }
-  std::vector<std::unique_ptr<Block>> active, spare;
+  std::vector<std::unique_ptr<Cluster>> active, spare;
+  const int64_t clusters = launch.blocks() / launch.cluster_size();
   int64_t next = 0;
   int turns = 0;
-  while (next < launch.blocks() || !active.empty()) {
-    if (next < launch.blocks() &&
-        (active.empty() || (turns >= kPatience && active.size() < kResident))) {
-      if (spare.empty()) spare.push_back(make_block(launch));
+  while (next < clusters || !active.empty()) {
+    if (next < clusters && (active.empty() || (turns >= kPatience && active.size() < kResident))) {
+      if (spare.empty()) spare.push_back(make_cluster(launch));
       active.push_back(std::move(spare.back()));
       spare.pop_back();
       start(*active.back(), next++);
@@ -166,6 +210,13 @@ void Worker::run_in_order(Launch& launch) {
   }
 }
 
+void Worker::report_waiting(const Cluster& cluster) const {
+  for (const auto& b : cluster.blocks)
+    for (const Warp& w : b->warps)
+      if (w.live()) report_waiting(*b);
+  HIDET_CHECK(false, "a cluster that is done is said to wait");
+}
+
 void Worker::report_waiting(const Block& block) const {
   const Program& p = *block.program;
   std::string list;
@@ -176,7 +227,8 @@ void Worker::report_waiting(const Block& block) const {
     const Warp& w = block.warps[static_cast<size_t>(t.number / kWarp)];
     const int lane = t.number % kWarp;
     State state = State::ready;
-    for (State s : {State::barrier, State::named, State::warp, State::exited})
+    for (State s : {State::barrier, State::named, State::warp, State::exited, State::mbarrier,
+                    State::group, State::cluster})
       if (w.lanes(s) >> lane & 1) state = s;
     if (state == State::exited) continue;
     if (state == State::ready) running = true;
@@ -184,21 +236,30 @@ void Worker::report_waiting(const Block& block) const {
     if (std::find(listed.begin(), listed.end(), place) != listed.end() || listed.size() == 4)
       continue;
     listed.push_back(place);
-    const int32_t at = std::max(w.pc[lane] - 1, 0);
+    const bool again =
+        state == State::mbarrier || state == State::cluster;  // it will run once more
+    const int32_t at = std::max(w.pc[lane] - (again ? 0 : 1), 0);
     if (first < 0) first = t.number, first_at = at;
     const int64_t idx[3] = {t.idx[0], t.idx[1], t.idx[2]};
     const char* doing = state == State::ready     ? "is at "
                         : state == State::barrier ? "waits at the barrier at "
                         : state == State::named   ? "waits at a named barrier at "
-                                                  : "waits for its warp at ";
+                        : state == State::mbarrier || state == State::cluster ? t.waits_for.c_str()
+                        : state == State::group ? "waits for its warp group at "
+                                                : "waits for its warp at ";
     list += (list.empty() ? "" : "; ") + ("thread " + triple(idx)) + " " + doing +
             p.locs[static_cast<size_t>(at)].text();
   }
   if (running)
     fail(block, first, first_at,
          detail::concat("stopped after ", options_.max_steps, " loop iterations: ", list));
+  const bool barriers = std::any_of(block.warps.begin(), block.warps.end(), [](const Warp& w) {
+    return w.lanes(State::mbarrier) || w.lanes(State::cluster);
+  });
   fail(block, first, first_at,
-       "divergent barrier or warp operation, which some threads never reach: " + list);
+       (barriers ? "deadlock: nothing that these threads wait for will happen: "
+                 : "divergent barrier or warp operation, which some threads never reach: ") +
+           list);
 }
 
 }  // namespace hidet::backends::sim

@@ -1,5 +1,6 @@
 // compile.cpp - functions and statements of the IR (after the passes of Target::sim) to register instructions.
 // Needs: no recursion among functions.  Leaves: one Program with all callees inside.
+#include <hidet/ir/primitives.h>
 #include <hidet/ir/rewriter.h>
 
 #include "sim/compiler.h"
@@ -24,12 +25,16 @@ void Compiler::run(const ir::Function& f) {
   }
   for (ForTable& t : out_.fors) patch(t.step.b), patch(t.test.b);
   for (LaunchTable& l : out_.launches) {
-    for (auto* list : {&l.grid, &l.block, &l.args})
+    for (auto* list : {&l.grid, &l.block, &l.cluster, &l.args})
       for (int32_t& cell : *list) patch(cell);
     patch(l.shared_bytes);
   }
+  for (HopperCall& call : out_.hopper_calls)
+    for (int32_t& cell : call.args) patch(cell);
   for (auto& list : out_.prints)
     for (auto& arg : list) patch(arg.first);
+  if (swizzled_tiles_)
+    out_.shared_bytes = (out_.shared_bytes + kSwizzledTile - 1) / kSwizzledTile * kSwizzledTile;
   out_.cells.resize(constants);
   out_.cells.insert(out_.cells.end(), constants_.begin(), constants_.end());
 }
@@ -138,6 +143,9 @@ void Compiler::declare(const DeclTensor& d) {
   int64_t& used = info.scope == Scope::shared           ? out_.shared_bytes
                   : info.scope == Scope::dynamic_shared ? out_.dynamic_bytes
                                                         : out_.register_bytes;
+  // Where addresses are permuted, whole tiles begin at multiples of one.
+  if (swizzled_tiles_ && info.scope == Scope::shared && bytes % kSwizzledTile == 0)
+    used = (used + kSwizzledTile - 1) / kSwizzledTile * kSwizzledTile;
   const int64_t number = env_.first_local + static_cast<int64_t>(out_.locals.size());
   out_.locals.push_back({d.var->name, info.dtype, info.scope, used, bytes});
   used += rounded;
@@ -147,10 +155,12 @@ void Compiler::declare(const DeclTensor& d) {
 }
 
 void Compiler::launch(const Launch& l) {
-  LaunchTable table{&l, {}, {}, {}, l.shared_bytes ? widened(l.shared_bytes) : integer(0)};
+  LaunchTable table{&l, {}, {}, {}, {}, l.shared_bytes ? widened(l.shared_bytes) : integer(0)};
   for (int i = 0; i < 3; i++) {
     table.grid.push_back(i < static_cast<int>(l.grid.size()) ? widened(l.grid[i]) : integer(1));
     table.block.push_back(i < static_cast<int>(l.block.size()) ? widened(l.block[i]) : integer(1));
+    table.cluster.push_back(i < static_cast<int>(l.cluster.size()) ? widened(l.cluster[i])
+                                                                   : integer(1));
   }
   for (const Expr& e : l.args) table.args.push_back(cell(e));
   out_.launches.push_back(std::move(table));

@@ -36,6 +36,7 @@ constexpr PrimRow kPrims[] = {
     {"shfl_down_sync", Op::exchange, 2},
     {"shfl_xor_sync", Op::exchange, 3},
     {"ballot_sync", Op::vote, 0},
+    {"elect_one", Op::vote, 4},
     {"any_sync", Op::vote, 1},
     {"all_sync", Op::vote, 2},
     {"match_any_sync", Op::vote, 3},
@@ -246,6 +247,7 @@ void Compiler::prim(const Prim& p, int32_t dst) {
       emit({Op::mma, static_cast<uint8_t>(&row - kMma), {}, {}, lanes_of(p.type), dst, a, b, c});
       return;
     }
+  if (hopper(p, dst)) return;
   if (p.name == "prefetch" || p.name == "assume_aligned") return;
   if (p.name == "scratch") {
     const int32_t slot = widened(p.args.at(0)), bytes = widened(p.args.at(1));

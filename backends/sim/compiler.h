@@ -1,6 +1,7 @@
 // compiler.h - the compiler from IR functions to register instructions. Private to the simulator.
 // Threading: one object a compilation.
 #pragma once
+#include <hidet/ir/primitives.h>
 #include <hidet/runtime/error.h>
 
 #include "sim/program.h"
@@ -11,7 +12,8 @@ using namespace ir;
 /// Compiles one function with its callees into a Program.
 class Compiler {
  public:
-  Compiler(const Environment& env, Program& out) : env_(env), out_(out) {}
+  Compiler(const Environment& env, Program& out)
+      : env_(env), out_(out), swizzled_tiles_(uses_swizzled_tiles(env.module)) {}
 
   void run(const ir::Function& f);
 
@@ -88,6 +90,7 @@ class Compiler {
   void binary(const Binary& b, int32_t dst);
   void call(const Call& c, int32_t dst);
   void prim(const Prim& p, int32_t dst);
+  bool hopper(const Prim& p, int32_t dst);
   void load(const Element& e, int32_t dst);
   int32_t pointer_access(const Expr& base);
   int32_t access(const Expr& tensor, const std::vector<Expr>& indices);
@@ -97,6 +100,7 @@ class Compiler {
 
   const Environment& env_;
   Program& out_;
+  bool swizzled_tiles_;
   std::unordered_map<const Node*, int32_t> slot_;
   std::unordered_map<int64_t, int32_t> constant_index_;
   std::vector<Cell> constants_;

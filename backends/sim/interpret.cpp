@@ -257,6 +257,10 @@ void Worker::execute(Block& block, Warp& w, uint32_t mask, int32_t pc, int32_t s
         if (p.on_gpu) fail(block, w, std::countr_zero(failing), at, text);
         throw Error(ErrorCode::usage, text, p.locs[static_cast<size_t>(at)].text());
       }
+      case Op::hopper:
+        leave(pc);
+        if (hopper(block, w, mask, in, at)) return;
+        break;
       case Op::launch: m_.launch(w, p.launches[static_cast<size_t>(in.c)]); break;
     }
   }

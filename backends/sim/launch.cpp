@@ -10,7 +10,7 @@
 namespace hidet::backends::sim {
 namespace {
 
-constexpr int64_t kSharedLimit = 227 * 1024, kMaxThreads = 1024;
+constexpr int64_t kSharedLimit = 227 * 1024, kMaxThreads = 1024, kClusterLimit = 16;
 constexpr int64_t kGridLimit[3] = {INT32_MAX, 65535, 65535}, kBlockLimit[3] = {1024, 1024, 64};
 
 }  // namespace
@@ -29,6 +29,13 @@ void Machine::check_launch(const ir::Launch& l, const Program& p, const Launch& 
   HIDET_REQUIRE(block[0] * block[1] * block[2] <= kMaxThreads, ErrorCode::usage, where, "kernel '",
                 l.callee, "' is launched with block ", triple(block), ", which is ",
                 block[0] * block[1] * block[2], " threads; the limit is ", kMaxThreads);
+  for (int d = 0; d < 3; d++)
+    HIDET_REQUIRE(launch.cluster[d] >= 1 && grid[d] % launch.cluster[d] == 0, ErrorCode::usage,
+                  where, "kernel '", l.callee, "' is launched with clusters of ",
+                  triple(launch.cluster), " blocks, which must divide the grid ", triple(grid));
+  HIDET_REQUIRE(launch.cluster_size() <= kClusterLimit, ErrorCode::usage, where, "kernel '",
+                l.callee, "' is launched with clusters of ", launch.cluster_size(),
+                " blocks; the limit is ", kClusterLimit);
   HIDET_REQUIRE(dynamic >= 0 && p.shared_bytes + dynamic <= kSharedLimit, ErrorCode::usage, where,
                 "kernel '", l.callee, "' is launched with ", p.shared_bytes,
                 " bytes of static and ", dynamic, " of dynamic shared memory; the limit is ",
@@ -48,7 +55,8 @@ void Machine::launch(const Warp& host, const LaunchTable& table) {
   Launch launch;
   launch.program = &program(*kernel, &launch.first_local);
   for (size_t d = 0; d < 3; d++)
-    launch.grid[d] = host.row(table.grid[d])->i, launch.dim[d] = host.row(table.block[d])->i;
+    launch.grid[d] = host.row(table.grid[d])->i, launch.dim[d] = host.row(table.block[d])->i,
+    launch.cluster[d] = host.row(table.cluster[d])->i;
   launch.dynamic = host.row(table.shared_bytes)->i;
   check_launch(l, *launch.program, launch);
   for (size_t a = 0; a < l.args.size(); a++)

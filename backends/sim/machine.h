@@ -59,12 +59,15 @@ class Worker {
   void run_host(Launch& call);
   /// A block with its memory, to start; and starting it as number b of the launch.
   std::unique_ptr<Block> make_block(Launch& launch) const;
-  void start(Block& block, int64_t b);
+  std::unique_ptr<Cluster> make_cluster(Launch& launch) const;
+  void start(Block& block, int64_t cluster);
+  void start(Cluster& cluster, int64_t number);
   Turn turn(Block& block);
+  Turn turn(Cluster& cluster);
 
  private:
   // block.cpp, warp.cpp
-  void run_alone(Block& block);
+  void run_alone(Cluster& cluster);
   void run_warp(Block& block, Warp& w);
   void release(Block& block);
   bool complete(const Warp& w) const;
@@ -77,6 +80,50 @@ class Worker {
   void mma(const Warp& w, const Inst& in) const;
   Place matrix_row(const Block& block, const Warp& w, int lane, const Inst& in, int32_t at);
   [[noreturn]] void report_waiting(const Block& block) const;
+  [[noreturn]] void report_waiting(const Cluster& cluster) const;
+
+  // hopper.cpp
+  bool hopper(Block& block, Warp& w, uint32_t mask, const Inst& in, int32_t at);
+  Block& owner(Block& block, int64_t pointer) const;
+  Place shared_place(Block& block, const Warp& w, int lane, int64_t pointer, int64_t bytes,
+                     int64_t align, int32_t at, const char* what) const;
+  Mbarrier& mbarrier(Block& block, const Warp& w, int lane, int64_t pointer, int32_t at,
+                     const char* what, Block** in) const;
+  void init(Block& block, Warp& w, int lane, int64_t pointer, int64_t count, int32_t at);
+  void arrive(Block& block, Warp& w, int lane, int64_t pointer, int64_t bytes, int32_t at);
+  void count_bytes(Block& there, Mbarrier& b, int64_t bytes);
+  void end_phase(Block& there, Mbarrier& b);
+  bool wait_mbarrier(Block& block, Warp& w, uint32_t mask, const HopperCall& call, int32_t at);
+  void fence_proxy(Block& block, Warp& w, uint32_t mask);
+  void learn(Block& block, Warp& w, uint32_t mask, uint16_t slot, uint32_t clock);
+  void arrive_cluster(Block& block, Warp& w, uint32_t mask, int32_t at);
+  bool wait_cluster(Block& block, Warp& w, uint32_t mask, int32_t at);
+  bool end_cluster_phase(Cluster& cluster) const;
+  // bulk.cpp
+  TensorMap make_map(const Block& block, const Warp& w, const HopperCall& call, int32_t at) const;
+  template <class F>
+  void each_chunk(const TensorMap& map, const int64_t* at, F&& f) const;
+  void tma_load(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at);
+  void tma_store(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at);
+  void bulk_load(Block& block, Warp& w, int lane, const HopperCall& call, bool several, int32_t at);
+  void bulk_store(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at);
+  Place shared_bytes(Block& block, const Warp& w, int lane, int64_t address, int64_t bytes,
+                     int32_t at, const char* what) const;
+  void note_async(Block& block, const Warp& w, int lane, const Place& place, const Stamp& stamp,
+                  bool write);
+  [[noreturn]] void race_async(const Block& block, const Warp& w, int lane, const Space& s,
+                               const Stamp& mine, bool write, const Stamp& other,
+                               bool other_write) const;
+  std::string describe(const Block& block, const Stamp& s, bool write) const;
+  // wgmma.cpp
+  bool product(Block& block, Warp& w, uint32_t mask, const HopperCall& call, int32_t at);
+  void multiply(Block& block, size_t first_warp, const HopperCall& call, int32_t at);
+  void read_matrix(Block& block, size_t first_warp, uint64_t descriptor, DType type, int rows,
+                   bool mn_major, double* out, int32_t at);
+  void fence_products(Block& block, Warp& w, uint32_t mask) const;
+  void wait_products(Block& block, Warp& w, uint32_t mask, int64_t pending);
+  void touch_sums(const Block& block, const Warp& w, int lane, int64_t offset, int64_t bytes,
+                  int32_t at) const;
 
   // interpret.cpp
   void execute(Block& block, Warp& w, uint32_t mask, int32_t pc, int32_t stop);

@@ -1,4 +1,5 @@
 // memory.cpp - accesses to memory: bounds, alignment, what was never written; loads, stores, atomics, asynchronous copies.
+#include <algorithm>
 #include <cstring>
 
 #include "sim/machine.h"
@@ -77,6 +78,18 @@ Space Worker::space(const Block& block, const Warp& w, int64_t object, int lane,
     }
     return s;
   }
+  const Block* in = &block;
+  if (block.program->hopper && block.cluster && object >= block.first_local + kLocalsPerBlock) {
+    const int64_t rank = (object - block.first_local) / kLocalsPerBlock - 1;
+    if (rank < static_cast<int64_t>(block.cluster->blocks.size())) {
+      in = block.cluster->blocks[static_cast<size_t>(rank)].get();
+      object -= (rank + 1) * kLocalsPerBlock;
+      if (std::none_of(in->warps.begin(), in->warps.end(), [](const Warp& x) { return x.live(); }))
+        fail(block, w, lane, at,
+             detail::concat(what, " of shared memory of block ", rank,
+                            " of the cluster, which has ended"));
+    }
+  }
   const auto local = static_cast<size_t>(object - block.first_local);
   if (object < block.first_local || local >= block.program->locals.size())
     fail(block, w, lane, at,
@@ -89,12 +102,12 @@ Space Worker::space(const Block& block, const Warp& w, int64_t object, int lane,
     if (options_.checks) s.written = w.written + l.offset;
     return s;
   }
-  const int64_t start = l.offset + (l.scope == ir::Scope::dynamic_shared ? block.dynamic_at : 0);
-  s.data = block.shared.get() + start;
+  const int64_t start = l.offset + (l.scope == ir::Scope::dynamic_shared ? in->dynamic_at : 0);
+  s.data = in->shared.get() + start;
   s.shared = true;
   s.shift = std::min(m_.finest_, l.dtype.bytes() < 2 ? 0 : l.dtype.bytes() < 4 ? 1 : 2);
   // One cell a byte is there.
-  if (options_.checks) s.cells = block.shared_shadow.get() + start;
+  if (options_.checks) s.cells = in->shared_shadow.get() + start;
   return s;
 }
 
@@ -145,6 +158,7 @@ void Worker::memory(Block& block, Warp& w, Lanes lanes, const Inst& in, int32_t 
   const Cell *base = w.row(in.a), *index = w.row(in.b);
   uint8_t* data[kWarp];
   int64_t object = -1;
+  const int fresh = block.program->hopper ? kFresh : 1;
   Place place;
   Space& s = place.space;
   place.bytes = bytes;
@@ -161,7 +175,11 @@ void Worker::memory(Block& block, Warp& w, Lanes lanes, const Inst& in, int32_t 
       write ? note_write(block, w, i, place, at) : note_read(block, w, i, place, at);
     }
     if (!s.written) return;
-    if (write) std::memset(s.written + s.stride * i + offset, 1, static_cast<size_t>(bytes));
+    if (s.stride && block.program->hopper)
+      touch_sums(block, w, i, s.data - w.memory + offset, bytes, at);
+    if (write)
+      std::memset(s.written + s.stride * i + offset, s.stride ? fresh : 1,
+                  static_cast<size_t>(bytes));
     else check_written(block, w, i, s, offset, bytes, at);
   });
   const MoveRow& move = kMoves[static_cast<size_t>(in.type)];

@@ -54,7 +54,7 @@ void Worker::order_block(Block& block) {
     for (Warp& w : block.warps) {
       order_warp(block, w);
       for (const auto& [run, known] : w.more.runs)
-        if (run != block.run) all.join(run, *known);
+        if (run != block.run || block.program->hopper) all.join(run, *known);
     }
   for (Warp& w : block.warps) {
     for (size_t i = 0; i < block.warps.size(); i++) w.known[i] = block.warps[i].clock;

@@ -68,6 +68,7 @@ enum class Op : uint8_t {
   scratch,
   check,
   launch,
+  hopper,  ///< sub: Hopper; c: number of its HopperCall
 };
 
 constexpr int kWarp = 32;
@@ -112,8 +113,15 @@ struct ForTable {
 };
 struct LaunchTable {
   const ir::Launch* stmt;
-  std::vector<int32_t> grid, block, args;
+  std::vector<int32_t> grid, block, cluster, args;
   int32_t shared_bytes;
+};
+
+/// A call of an operation of sm_90.
+struct HopperCall {
+  const char* name;
+  std::vector<int32_t> args;  ///< cells
+  std::vector<int64_t> attrs;
 };
 
 /// A matrix product of a warp: m16n8, and how its fragments hold numbers.
@@ -130,6 +138,7 @@ struct Program {
   bool fences = false;    ///< has a fence, so that atomics may order
   bool partial = false;   ///< has what orders some threads of a block and not others, besides warps
   bool in_order = false;  ///< blocks may exchange values or print: they run one after the other
+  bool hopper = false;    ///< has operations of sm_90
   std::vector<Inst> code;
   std::vector<ir::SourceLoc> locs;  ///< one an instruction
   std::vector<Cell> cells;          ///< the rows of registers at the start: constants set
@@ -138,6 +147,7 @@ struct Program {
   std::vector<Local> locals;
   std::vector<ForTable> fors;
   std::vector<LaunchTable> launches;
+  std::vector<HopperCall> hopper_calls;
   std::vector<std::string> texts;                                 ///< messages and formats
   std::vector<std::vector<std::pair<int32_t, ir::Type>>> prints;  ///< arguments of printf
   int64_t shared_bytes = 0, dynamic_bytes = 0, register_bytes = 0;

@@ -24,7 +24,8 @@ Stamp Worker::now(const Block& block, const Warp& w, int lane, int32_t at, uint8
 bool Worker::ordered(const Block& block, const Warp& w, int lane, const Stamp& s) const {
   if (s.run <= block.launch->first_run) return true;
   const int thread = w.index * kWarp + lane;
-  if (s.run == block.run && (s.thread == thread || s.clock <= w.known[s.thread / kWarp]))
+  if (s.run == block.run && s.thread < kCopies &&
+      (s.thread == thread || s.clock <= w.known[s.thread / kWarp]))
     return true;
   if (!block.program->partial) return false;
   if (w.more.covers(s.run, s.thread, s.clock)) return true;
@@ -34,12 +35,13 @@ bool Worker::ordered(const Block& block, const Warp& w, int lane, const Stamp& s
 
 void Worker::race(const Block& block, const Warp& w, int lane, const Space& s, const Stamp& mine,
                   bool write, const Stamp& other, bool other_write) const {
+  if (other.thread >= kCopies) race_async(block, w, lane, s, mine, write, other, other_write);
   const int64_t n = other.thread;
   const int64_t idx[3] = {n % block.dim[0], n / block.dim[0] % block.dim[1],
                           n / (block.dim[0] * block.dim[1])};
-  const int64_t b = other.run - block.launch->first_run - 1;
-  const int64_t at[3] = {b % block.grid[0], b / block.grid[0] % block.grid[1],
-                         b / (block.grid[0] * block.grid[1])};
+  const int64_t b = other.run - block.launch->first_run - 1, size = block.launch->cluster_size();
+  int64_t at[3];
+  block.launch->place(b / size, b % size, at);
   const char* order = other.run == block.run ? " of the same block are not ordered by a barrier"
                                              : " are not ordered";
   fail(block, w, lane, mine.at,
@@ -93,7 +95,7 @@ void Worker::note_read(Block& block, const Warp& w, int lane, const Place& place
 
 void Worker::read_cell_of(Block& block, const Warp& w, int lane, const Space& s, ShadowCell& c,
                           const Stamp& mine) {
-  const bool in_block = c.write.run >= block.run;
+  const bool in_block = c.write.run >= block.first_run;
   if ((c.write.flags & kPending) && in_block)
     fail(block, w, lane, mine.at,
          detail::concat("read of '", *s.name, "' before cp_async_wait for the copy at ",
@@ -148,7 +150,7 @@ void Worker::note_write(Block& block, const Warp& w, int lane, const Place& plac
 
 void Worker::write_cell_of(Block& block, const Warp& w, int lane, const Space& s, ShadowCell& c,
                            const Stamp& mine) {
-  const auto live = [&](const Stamp& x) { return !s.shared || x.run >= block.run; };
+  const auto live = [&](const Stamp& x) { return !s.shared || x.run >= block.first_run; };
   if ((c.write.flags & kPending) && live(c.write))
     fail(block, w, lane, mine.at,
          detail::concat("race on '", *s.name, "': this write meets the copy at ",

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "sim/clock.h"
+#include "sim/hopper.h"
 #include "sim/lanes.h"
 
 namespace hidet::backends::sim {
@@ -50,7 +51,8 @@ struct Object {
 /// First number of objects that programs declare, and how many a program may have.
 constexpr int64_t kFirstLocal = 1 << 16, kLocalsPerProgram = 1 << 12;
 
-enum class State : uint8_t { ready, barrier, named, warp, exited };
+enum class State : uint8_t { ready, barrier, named, warp, exited, mbarrier, group, cluster };
+constexpr int kStates = 8;
 
 struct Copy {
   int64_t to;
@@ -67,13 +69,18 @@ struct Thread {
   int32_t group = 0, barrier = 0;  ///< barrier: number of the named barrier it waits at
   std::vector<Copy> copies;
   std::unique_ptr<Exchange> exchange;
+  // sm_90
+  std::string waits_for = {};         ///< what report_waiting says of it
+  uint32_t cluster_arrived = 0;       ///< number of the cluster's phase that it arrived in
+  uint32_t products = 0, stores = 0;  ///< groups closed
+  std::vector<Pending> sums = {};
 };
 
 struct Warp {
   int32_t index = 0;
-  uint32_t exist = 0;   ///< lanes that are threads
-  uint32_t in[5] = {};  ///< lanes by State
-  uint32_t tried = 0;   ///< ready lanes that had their turn
+  uint32_t exist = 0;         ///< lanes that are threads
+  uint32_t in[kStates] = {};  ///< lanes by State
+  uint32_t tried = 0;         ///< ready lanes that had their turn
   int32_t slice = 0, pc[kWarp] = {};
   Cell* regs = nullptr;        ///< rows of kWarp cells
   uint8_t* memory = nullptr;   ///< register tensors, lane after lane
@@ -107,12 +114,15 @@ struct Published {
 struct Launch {
   const Program* program = nullptr;
   int64_t first_local = 0;
-  int64_t grid[3] = {1, 1, 1}, dim[3] = {1, 1, 1}, dynamic = 0;
+  int64_t grid[3] = {1, 1, 1}, dim[3] = {1, 1, 1}, cluster[3] = {1, 1, 1}, dynamic = 0;
   std::vector<std::pair<int32_t, Cell>> args;  ///< rows and their values
-  uint32_t first_run = 0;                      ///< block b has run first_run + 1 + b
-  bool parallel = false;                       ///< blocks run at the same time
+  uint32_t first_run = 0;  ///< block r of cluster c has run first_run + 1 + c * cluster_size() + r
+  bool parallel = false;   ///< blocks run at the same time
   std::atomic<int64_t> steps{0};
   int64_t blocks() const { return grid[0] * grid[1] * grid[2]; }
+  int64_t cluster_size() const { return cluster[0] * cluster[1] * cluster[2]; }
+  /// Where block r of cluster c is in the grid.
+  void place(int64_t c, int64_t r, int64_t* idx) const;
 };
 
 /// Memory that is zero at first.
@@ -139,8 +149,14 @@ struct Block {
   std::vector<Warp> warps;
   NamedBarrier named[16];
   int64_t dynamic_at = 0;
-  uint32_t run =
-      0;  ///< its number; stamps of its shared memory with a lower one are of earlier blocks
+  Cluster* cluster = nullptr;
+  int rank = 0;
+  uint32_t
+      run = 0,
+      first_run =
+          0;  ///< its number, and its cluster's least: lower stamps of shared memory are of earlier blocks
+  std::map<int64_t, Mbarrier> mbarriers;  ///< by place in shared memory
+  uint16_t mbarriers_made = 0;
   bool exchanged = false;  ///< threads may know more than their warps
   std::unordered_map<const uint8_t*, Published> published;  ///< on shared memory
   std::exception_ptr unwritten;  ///< the first read of unwritten shared memory

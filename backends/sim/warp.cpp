@@ -71,6 +71,10 @@ void Worker::vote(Warp& w, const Inst& in, uint32_t present) {
   bits(present, [&](int i) { ballot |= static_cast<uint32_t>(old[i].i != 0) << i; });
   bits(present, [&](int i) {
     int64_t& out = w.row(in.dst)[i].i;
+    if (in.sub == 4) {  // one of them
+      out = i == std::countr_zero(present);
+      return;
+    }
     out = in.sub == 0 ? int64_t{ballot} : in.sub == 1 ? ballot != 0 : ballot == present;
     if (in.sub != 3) return;
     out = 0;

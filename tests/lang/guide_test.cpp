@@ -163,6 +163,22 @@ TEST(Guide, TensorCoreMatmul) {
                      64);
 }
 
+void check_hopper(const HopperTiles& t, int m, int n, int k) {
+  const hidet::Tensor a = hidet::randn({m, k}, hidet::f16, {}, 1),
+                      b = hidet::randn({k, n}, hidet::f16, {}, 2),
+                      c = hidet::zeros({m, n}, hidet::f16);
+  hopper_matmul(t).simulate("launch", a, b, c, m, n, k);
+  const std::vector<double> wanted = product(a.to_doubles(), b.to_doubles(), m, n, k),
+                            got = c.to_doubles();
+  for (size_t i = 0; i < got.size(); i++)
+    EXPECT_NEAR(got[i], wanted[i], 1e-3 * (1 + std::fabs(wanted[i]))) << i;
+}
+
+TEST(Guide, HopperMatmul) {
+  check_hopper({.n = 128, .stages = 3}, 256, 128, 320);
+  check_hopper({.m = 64, .n = 64, .stages = 2}, 64, 128, 64);
+}
+
 TEST(Guide, TensorCoreMatmulRefusesOtherSizes) {
   const hidet::Tensor x = hidet::zeros({64, 64}, hidet::f16);
   EXPECT_THROW(tensor_core_matmul({}).simulate("launch", x, x, x, 64, 64, 64), hidet::Error);
