@@ -276,9 +276,9 @@ void Worker::race_async(const Block& block, const Warp& w, int lane, const Space
 }
 
 /// An access of a copy or product: what comes before it must be known to the thread that issues it, and what threads wrote must
-/// have gone through a proxy fence.
+/// have gone through a proxy fence. Where several warps issue it, only the last call records it.
 void Worker::note_async(Block& block, const Warp& w, int lane, const Place& place,
-                        const Stamp& stamp, bool write) {
+                        const Stamp& stamp, bool write, bool record) {
   const Space& s = place.space;
   const int64_t end = (place.offset + place.bytes - 1) >> s.shift;
   const auto live = [&](const Stamp& x) { return !s.shared || x.run >= block.first_run; };
@@ -319,6 +319,7 @@ void Worker::note_async(Block& block, const Warp& w, int lane, const Place& plac
              detail::concat("'", *s.name, "' is read by a copy or product, and there is no ",
                             "fence_proxy_async after ", describe(block, x, true)));
     }
+    if (!record) continue;
     if (!live(c.read) || ordered(block, w, lane, c.read)) c.read = stamp;
     else if (!live(c.other_read) || ordered(block, w, lane, c.other_read)) c.other_read = stamp;
     else more_reads_[&c].push_back(stamp);

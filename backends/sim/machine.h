@@ -110,7 +110,7 @@ class Worker {
   Place shared_bytes(Block& block, const Warp& w, int lane, int64_t address, int64_t bytes,
                      int32_t at, const char* what) const;
   void note_async(Block& block, const Warp& w, int lane, const Place& place, const Stamp& stamp,
-                  bool write);
+                  bool write, bool record = true);
   [[noreturn]] void race_async(const Block& block, const Warp& w, int lane, const Space& s,
                                const Stamp& mine, bool write, const Stamp& other,
                                bool other_write) const;

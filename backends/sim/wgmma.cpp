@@ -103,7 +103,7 @@ void Worker::read_matrix(Block& block, size_t first_warp, uint64_t descriptor, D
     const Place p = shared_bytes(block, w, 0, address, 16, at, "wgmma");
     if (p.space.tracked())
       for (size_t i = 0; i < kGroupWarps; i++)
-        note_async(block, block.warps[first_warp + i], 0, p, stamp, false);
+        note_async(block, block.warps[first_warp + i], 0, p, stamp, false, i + 1 == kGroupWarps);
     return p.data;
   };
   if (!mn_major) {

@@ -1,0 +1,18 @@
+// primitive_cases.h - one small kernel for each primitive of sm_90 and sm_90a, with the values that it must give. The simulator
+// runs them in hopper_test and wgmma_test, a GPU in primitives_gpu, which compares both.
+// Threading: one thread at a time.
+#pragma once
+#include <hidet/hidet.h>
+
+#include <string>
+#include <vector>
+
+struct PrimitiveCase {
+  std::string name;
+  hidet::lang::ScriptModule module;  ///< with `launch`, which takes the tensors
+  std::vector<hidet::Tensor> args;   ///< the last is the result
+  std::vector<double> expected;      ///< its values
+};
+
+/// mbarriers, bulk copies, clusters, the rest: all but wgmma.
+std::vector<PrimitiveCase> primitive_cases();
