@@ -1,6 +1,7 @@
 // finish.cpp - results, launch bounds and the checks when a function's lambda has ended.
 #include "recorder.h"
 
+#include <hidet/ir/limits.h>
 #include <hidet/ir/primitives.h>
 #include <hidet/ir/rewriter.h>
 #include <hidet/runtime/error.h>
@@ -9,9 +10,6 @@ namespace hidet::lang::detail {
 using namespace ir;
 
 namespace {
-constexpr int64_t kStaticSharedLimit = 48 * 1024;
-constexpr int64_t kDynamicSharedLimit = 227 * 1024;
-constexpr int64_t kThreadLimit = 1024;
 constexpr int64_t kSharedAlignment = 128;
 
 /// True where control cannot reach the end of `s`.
@@ -105,9 +103,9 @@ void FunctionRecorder::add_shared(const VarRef& tensor, SourceLoc at) {
   const int64_t bytes = info.dtype.bytes_of(elements);
   if (info.scope == Scope::shared) {
     static_shared_ += bytes;
-    HIDET_REQUIRE(static_shared_ <= kStaticSharedLimit, ErrorCode::usage, at.text(), "'",
+    HIDET_REQUIRE(static_shared_ <= kMostStaticShared, ErrorCode::usage, at.text(), "'",
                   function_.name, "' declares ", static_shared_, " bytes of shared memory with '",
-                  tensor->name, "'; the limit is ", kStaticSharedLimit,
+                  tensor->name, "'; the limit is ", kMostStaticShared,
                   ", use dynamic_shared for more");
     return;
   }
@@ -125,16 +123,17 @@ void FunctionRecorder::check_launch() const {
   HIDET_REQUIRE(!l.grid.empty() && !l.block.empty(), ErrorCode::usage, where, "the cuda_kernel '",
                 function_.name, "' has no ", l.grid.empty() ? "grid_dim" : "block_dim",
                 "; set f.grid_dim(...) and f.block_dim(...)");
-  HIDET_REQUIRE(product(l.block) <= kThreadLimit, ErrorCode::usage, where, "the blocks of '",
+  HIDET_REQUIRE(product(l.block) <= kMostThreads, ErrorCode::usage, where, "the blocks of '",
                 function_.name, "' have ", product(l.block), " threads; the limit is ",
-                kThreadLimit);
-  HIDET_REQUIRE(product(l.cluster) <= 16, ErrorCode::usage, where, "the clusters of '",
-                function_.name, "' have ", product(l.cluster), " blocks; the limit is 16");
+                kMostThreads);
+  HIDET_REQUIRE(product(l.cluster) <= kMostClusterBlocks, ErrorCode::usage, where, "the clusters of '",
+                function_.name, "' have ", product(l.cluster), " blocks; the limit is ",
+                kMostClusterBlocks);
   int64_t bytes = 0;
   if (l.shared_bytes && is_const_int(l.shared_bytes, &bytes))
-    HIDET_REQUIRE(bytes >= 0 && bytes <= kDynamicSharedLimit, ErrorCode::usage, where, "'",
+    HIDET_REQUIRE(bytes >= 0 && bytes <= kMostDynamicShared, ErrorCode::usage, where, "'",
                   function_.name, "' asks for ", bytes,
-                  " bytes of dynamic shared memory; the limit is ", kDynamicSharedLimit);
+                  " bytes of dynamic shared memory; the limit is ", kMostDynamicShared);
   int64_t least = 0;
   if (l.shared_bytes && dynamic_shared_ && is_const_int(l.shared_bytes, &bytes) &&
       is_const_int(dynamic_shared_, &least))

@@ -1,4 +1,5 @@
 // function.cpp - a function while it is recorded, and calls of recorded functions.
+#include <hidet/ir/limits.h>
 #include <hidet/lang/script_module.h>
 #include <hidet/runtime/error.h>
 
@@ -21,25 +22,25 @@ void Function::returns(Here at) { recorder_->returns(nullptr, at); }
 
 void Function::grid_dim(const Located& x, const Located& y, const Located& z) {
   recorder_->set_extents(recorder_->function().launch.grid, "grid_dim", {x, y, z},
-                         {2147483647, 65535, 65535});
+                         ir::kMostGrid);
 }
 void Function::block_dim(const Located& x, const Located& y, const Located& z) {
   recorder_->set_extents(recorder_->function().launch.block, "block_dim", {x, y, z},
-                         {1024, 1024, 64});
+                         ir::kMostBlock);
 }
 void Function::cluster_dim(const Located& x, const Located& y, const Located& z) {
   recorder_->set_extents(recorder_->function().launch.cluster, "cluster_dim", {x, y, z},
-                         {16, 16, 16});
+                         {ir::kMostClusterBlocks, ir::kMostClusterBlocks, ir::kMostClusterBlocks});
 }
 void Function::dynamic_shared_bytes(const Located& bytes) {
   std::vector<Expr> one;
-  recorder_->set_extents(one, "dynamic_shared_bytes", {bytes}, {227 * 1024, 0, 0});
+  recorder_->set_extents(one, "dynamic_shared_bytes", {bytes}, {ir::kMostDynamicShared, 0, 0});
   recorder_->function().launch.shared_bytes = one[0];
 }
 void Function::min_blocks(int64_t blocks, Here at) {
   recorder_->require_kernel("min_blocks", at);
-  HIDET_REQUIRE(blocks >= 1 && blocks <= 32, ErrorCode::usage, SourceLoc(at).text(),
-                "min_blocks of '", name(), "' is ", blocks, "; it must be from 1 to 32");
+  HIDET_REQUIRE(blocks >= 1 && blocks <= ir::kMostMinBlocks, ErrorCode::usage, SourceLoc(at).text(),
+                "min_blocks of '", name(), "' is ", blocks, "; it must be from 1 to ", ir::kMostMinBlocks);
   recorder_->function().launch.min_blocks = blocks;
 }
 void Function::no_alias() { recorder_->function().no_alias = true; }

@@ -218,6 +218,79 @@ def lint_golden(tree):
     return found
 
 
+# Where rules are stated, and what states one: the arguments before the message.
+RULE_FILES = re.compile(r"^(ir/core/(verify\w*|call_rules|make)|lang/\w+)\.cpp$")
+RULE = re.compile(r"\b(HIDET_REQUIRE|need|throw Error)\s*\(")
+BEFORE_MESSAGE = {"HIDET_REQUIRE": 3, "need": 1, "throw Error": 1}
+STRING = re.compile(r'"((?:\\.|[^"\\\n])*)"')
+
+
+def split_arguments(code, start):
+    """(begin, end) of each argument of the group that opens at `start`; strings in `code` are blank."""
+    end, depth, begin, found = skip_group(code, start) - 1, 0, start + 1, []
+    for at in range(start + 1, end):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(code[at], 0)
+        if code[at] == "," and depth == 0:
+            found.append((begin, at))
+            begin = at + 1
+    return found + [(begin, end)]
+
+
+def literals(text, code, begin, end):
+    """The strings between two positions, neighbours joined."""
+    out, last = [], None
+    for match in STRING.finditer(text, begin, end):
+        if code[match.start()] != " ":
+            continue
+        if last is not None and not code[last:match.start()].strip():
+            out[-1] += match.group(1)
+        else:
+            out.append(match.group(1))
+        last = match.end()
+    return out
+
+
+def said(statement, pieces):
+    """Do the pieces of a message, each a list of choices, stand in the statement's strings in this order?"""
+    at = 0
+    for choices in pieces:
+        ends = [statement.find(c, at) + len(c) for c in choices if statement.find(c, at) >= 0]
+        if not ends:
+            return False
+        at = min(ends)
+    return True
+
+
+def lint_rules(tree):
+    """Every rule of the verifier, the makers and the script language has its message in a test."""
+    statements = set()
+    for path, text in tree.sources().items():
+        if path.startswith(("tests/ir/", "tests/lang/", "tests/codegen/", "tests/backends/")):
+            code, begin = blank_comments(text), 0
+            for end in [m.start() for m in re.finditer(r";|\},\n", code)] + [len(code)]:
+                statements.add("\0".join(literals(text, code, begin, end)))
+                begin = end
+    found = []
+    for path, text in tree.sources().items():
+        if not RULE_FILES.match(path):
+            continue
+        code = blank_comments(text)
+        for match in RULE.finditer(code):
+            arguments = split_arguments(code, match.end() - 1)[BEFORE_MESSAGE[match.group(1)]:]
+            pieces = []
+            for begin, end in arguments:
+                strings = literals(text, code, begin, end)
+                if "?" in code[begin:end]:
+                    pieces.append(strings)
+                else:
+                    pieces += [[s] for s in strings]
+            pieces = [p for p in pieces if p and "" not in p]
+            if pieces and not any(said(s, pieces) for s in statements):
+                line = text.count("\n", 0, match.start()) + 1
+                found.append(f"{path}:{line}: no test has this message: {' .. '.join('|'.join(p) for p in pieces)}")
+    return found
+
+
 HEADER = "runtime/include/hidet/runtime/a.h"
 SCRIPT = "graph/schedules/a.cpp"
 # lint, a tree that is right, trees that are wrong
@@ -245,6 +318,11 @@ LINTS = [
      [{"ir/transforms/a.cpp": 'return stmt_pass("fold-all", f);\n'},
       {"ir/transforms/a.cpp": 'return {"lower", [](const Module& m) {\n', "tests/ir/golden/other/a.hir": ""},
       {"ir/transforms/a.cpp": 'return function_pass(\n      "lower", f);\n', "tests/ir/golden/lower/a.txt": ""}]),
+    (lint_rules,
+     {"lang/a.cpp": 'HIDET_REQUIRE(n > 0, ErrorCode::usage, at.text(), "the step ", n, of ? " is" : " are", " small");\n',
+      "tests/lang/a.cpp": 'EXPECT_EQ(f(), "the step 0 is" " small");\n'},
+     [{"lang/a.cpp": 'HIDET_REQUIRE(n > 0, ErrorCode::usage, at.text(), "the step ", n);\n'},
+      {"ir/core/verify.cpp": 'need(n > 0, "the step ", n);\n', "tests/ir/a.cpp": 'f("the pace 0");\n'}]),
     (lint_when,
      {SCRIPT: "if (auto _ = when(a)) { if (x) y; else z; }\nif (auto _ = otherwise()) b;\nif (p) q; else r;\n"
               "// if (auto _ = when(c)) a; else b;\nif (when) a; else b;\n"},

@@ -167,7 +167,13 @@ Expr Layout::span(const std::vector<Expr>& shape) const {
     const Tiled t = split_tiles(*this, shape, {});
     return mul(outer->span(t.outer_shape), inner->span(t.inner_shape));
   }
-  if (tag == Tag::swizzled) return inner->span(shape);
+  if (tag == Tag::swizzled) {
+    // Whole blocks: an element may move anywhere in its own.
+    const Expr n = inner->span(shape);
+    const int64_t block = int64_t{1} << (base + bits);
+    return mul(make_binary(BinaryOp::div, add(n, constant(block - 1, n)), constant(block, n)),
+               constant(block, n));
+  }
   Expr span = make_int(1, Type(i32));
   if (tag == Tag::strided) {
     for (size_t d = 0; d < shape.size(); d++)

@@ -1,7 +1,7 @@
-// verify.cpp - the verifier: call rules, types (verify_types.cpp), scopes of variables, launch bounds, jumps,
-// barriers under conditions that differ within a block.
+// verify.cpp - the verifier: names, scopes of variables, jumps, results, primitives; calls (call_rules.cpp), types (verify_types.cpp),
+// memory and launches (verify_memory.cpp), barriers (verify_barriers.cpp).
 // Needs: any module that was recorded, parsed or made by passes. Threading: pure.
-#include "core/verify_types.h"
+#include "core/verify_parts.h"
 
 #include <hidet/ir/call_rules.h>
 #include <hidet/ir/passes.h>
@@ -15,6 +15,15 @@
 namespace hidet::ir {
 namespace {
 
+/// True where control cannot reach the end of `s`.
+bool always_returns(const Stmt& s) {
+  if (!s) return false;
+  if (const Seq* seq = as<Seq>(s)) return !seq->body.empty() && always_returns(seq->body.back());
+  if (const If* branch = as<If>(s))
+    return always_returns(branch->then) && always_returns(branch->otherwise);
+  return s->kind == Kind::Return;
+}
+
 class FunctionVerifier {
  public:
   FunctionVerifier(const Module& m, const Function& f, bool lowered)
@@ -25,24 +34,20 @@ class FunctionVerifier {
   void run() {
     for (const VarRef& p : f_.params) use_shape(p->type);
     if (f_.kind == FuncKind::cuda_kernel) launch_bounds();
+    check_memory(f_);
     if (f_.body) stmt(f_.body);
+    HIDET_REQUIRE(f_.returns.is_void() || !f_.body || always_returns(f_.body), ErrorCode::usage,
+                  f_.loc.text(), "the function '", f_.name, "' returns ", f_.returns.text(),
+                  " on some paths only");
   }
 
  private:
   void launch_bounds() {
     const LaunchInfo& l = f_.launch;
-    HIDET_REQUIRE(!l.grid.empty() && !l.block.empty(), ErrorCode::usage, f_.loc.text(),
-                  "the kernel '", f_.name,
-                  "' has no launch dimensions: call grid_dim and block_dim");
-    int64_t threads = 1, n;
     for (const auto* list : {&l.grid, &l.block, &l.cluster})
-      for (const Expr& e : *list) {
-        use(e);
-        if (list == &l.block && is_const_int(e, &n)) threads *= n;
-      }
-    if (l.shared_bytes) use(l.shared_bytes);
-    HIDET_REQUIRE(threads >= 1 && threads <= 1024, ErrorCode::usage, f_.loc.text(), "the kernel '",
-                  f_.name, "' has blocks of ", threads, " threads; 1 to 1024 are possible");
+      for (const Expr& e : *list) use(e);
+    use(l.shared_bytes);
+    check_launch_bounds(f_);
   }
   void use_shape(const Type& t) {
     if (!t.is_tensor()) return;
@@ -62,6 +67,7 @@ class FunctionVerifier {
                     place(*v));
       if (const Reduce* r = as<Reduce>(&n))
         for (const VarRef& a : r->axes) bound_.insert(a.get());
+      if (const ArgReduce* r = as<ArgReduce>(&n)) bound_.insert(r->axis.get());
       HIDET_CHECK(!lowered_ || (n.kind != Kind::Reduce && n.kind != Kind::ArgReduce),
                   "a task-level node in '", f_.name, "'");
       if (const Prim* p = as<Prim>(&n)) prim(*p);
@@ -76,45 +82,24 @@ class FunctionVerifier {
                   ErrorCode::usage, place(p), "the primitive '", p.name, "' is used in the ",
                   name(f_.kind), " function '", f_.name, "'; it is ",
                   row->target == PrimTarget::cuda ? "for CUDA" : "for the CPU", " only");
-    const bool block_wide = p.name.rfind("syncthreads", 0) == 0;
-    HIDET_REQUIRE(!block_wide || !divergent_, ErrorCode::usage, place(p), "the barrier '", p.name,
-                  "' in '", f_.name,
-                  "' is under a condition that differs between the threads of a block (", reason_,
-                  ")");
   }
-  /// Differs the value between threads of a block?
-  bool differs(const Expr& e) const {
-    bool found = false;
-    visit_all(e, [&](const Node& n) {
-      const Prim* p = as<Prim>(&n);
-      found = found || (p && p->name.rfind("thread_idx", 0) == 0) || differing_.count(&n);
-    });
-    return found;
-  }
-  void nested(const Stmt& s, const Expr& cond, const Node& at) {
+  /// A body in a scope of its own.
+  void nested(const Stmt& s) {
     if (!s) return;
     const auto saved_visible = visible_;
-    const bool saved = divergent_;
-    const std::string saved_reason = reason_;
-    if (cond && is_cuda(f_.kind) && differs(cond) && !divergent_) {
-      divergent_ = true;
-      reason_ = place(at);
-    }
     stmt(s);
     visible_ = saved_visible;
-    divergent_ = saved;
-    reason_ = saved_reason;
   }
-  void define(const VarRef& v, const Expr& value) {
-    visible_.insert(v.get());
-    if (value && differs(value)) differing_.insert(v.get());
+  void define(const VarRef& v) {
+    HIDET_REQUIRE(visible_.insert(v.get()).second, ErrorCode::usage, place(*v), "the variable '",
+                  v->name, "' of '", f_.name, "' is declared twice");
   }
 
   /// A body that break and continue may leave.
-  void loop_body(const Stmt& s, const Expr& cond, const Node& at, const std::vector<VarRef>& vars) {
+  void loop_body(const Stmt& s, const Node& at, const std::vector<VarRef>& vars) {
     const Node* const outer = std::exchange(loop_, &at);
-    for (const VarRef& v : vars) visible_.insert(v.get());
-    nested(s, cond, at);
+    for (const VarRef& v : vars) define(v);
+    nested(s);
     for (const VarRef& v : vars) visible_.erase(v.get());
     loop_ = outer;
   }
@@ -139,11 +124,11 @@ class FunctionVerifier {
         return;
       case Kind::DeclVar:
         use(as<DeclVar>(s)->init);
-        return define(as<DeclVar>(s)->var, as<DeclVar>(s)->init);
+        return define(as<DeclVar>(s)->var);
       case Kind::DeclTensor:
         use(as<DeclTensor>(s)->data);
         use_shape(as<DeclTensor>(s)->var->type);
-        return define(as<DeclTensor>(s)->var, nullptr);
+        return define(as<DeclTensor>(s)->var);
       case Kind::Assign: {
         const Assign& a = *as<Assign>(s);
         const Var* v = as<Var>(a.var);
@@ -151,58 +136,56 @@ class FunctionVerifier {
                       "' of '", f_.name, "' is not a variable that can be assigned");
         use(a.var);
         use(a.value);
-        if (differs(a.value) || divergent_) differing_.insert(v);
         return;
       }
       case Kind::For: {
         const For& f = *as<For>(s);
         use(f.begin), use(f.end), use(f.step);
-        if (differs(f.begin) || differs(f.end)) differing_.insert(f.var.get());
-        loop_body(
-            f.body,
-            make_binary(BinaryOp::add, make_cast(f.begin, Type(i64)), make_cast(f.end, Type(i64))),
-            f, {f.var});
-        return;
+        return loop_body(f.body, f, {f.var});
       }
       case Kind::MappingFor: {
         const MappingFor& m = *as<MappingFor>(s);
         use(m.worker);
-        for (const VarRef& v : m.vars) define(v, m.worker);
-        return loop_body(m.body, nullptr, m, m.vars);
+        return loop_body(m.body, m, m.vars);
       }
       case Kind::While:
         use(as<While>(s)->cond);
-        return loop_body(as<While>(s)->body, as<While>(s)->cond, *s, {});
+        return loop_body(as<While>(s)->body, *s, {});
       case Kind::Break:
       case Kind::Continue: return jump(s);
       case Kind::If: {
         const If& i = *as<If>(s);
         use(i.cond);
-        nested(i.then, i.cond, i);
-        return nested(i.otherwise, i.cond, i);
+        nested(i.then);
+        return nested(i.otherwise);
       }
+      case Kind::Launch:
+        check_launch(*as<Launch>(s), f_);
+        [[fallthrough]];
       default: for_each_child(*s, [&](const Expr& e) { use(e); }, [&](const Stmt& c) { stmt(c); });
     }
   }
 
   const Module& module_;
   const Function& f_;
-  bool lowered_, divergent_ = false;
+  bool lowered_;
   const Node* loop_ = nullptr;  ///< the innermost around
-  std::string reason_;
-  std::unordered_set<const Node*> visible_, bound_, differing_;
+  std::unordered_set<const Node*> visible_, bound_;
 };
 
 }  // namespace
 
 void verify(const Module& module, bool lowered) {
   check_calls(module);
+  check_globals(module);
   std::set<std::string> names;
+  for (const ExternFunc& e : module.externs) names.insert(e.name);
   for (const Function& f : module.functions) {
     HIDET_REQUIRE(names.insert(f.name).second, ErrorCode::usage, f.loc.text(),
                   "the module has two functions '", f.name, "'");
     FunctionVerifier(module, f, lowered).run();
   }
+  check_barriers(module);
 }
 
 }  // namespace hidet::ir

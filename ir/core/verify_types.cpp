@@ -1,9 +1,10 @@
 // verify_types.cpp - type rules, one function a family of nodes.
 // Needs: nodes as makers, passes or the parser left them. Threading: pure.
-#include "core/verify_types.h"
+#include "core/verify_parts.h"
 
 #include "core/text.h"
 
+#include <hidet/ir/fold.h>
 #include <hidet/ir/primitives.h>
 #include <hidet/runtime/error.h>
 
@@ -37,6 +38,23 @@ class TypeRules {
              as<Broadcast>(&node_)->a->type.text());
         return natural();
       case Kind::Lane: return lane(*as<Lane>(&node_));
+      case Kind::IntImm: {
+        const IntImm& i = *as<IntImm>(&node_);
+        const bool integer = i.type.is_scalar() && !i.type.dtype().is_float();
+        return need(integer && (i.type.dtype() == u64 || wrap_int(i.value, i.type.dtype()) == i.value),
+                    i.value, " is no value of ", i.type.text());
+      }
+      case Kind::FloatImm:
+        return need(as<FloatImm>(&node_)->type.is_scalar() &&
+                        as<FloatImm>(&node_)->type.dtype().is_float(),
+                    "a number with a point is no ", as<FloatImm>(&node_)->type.text());
+      case Kind::Reduce: return reduce(*as<Reduce>(&node_));
+      case Kind::ArgReduce: {
+        const ArgReduce& a = *as<ArgReduce>(&node_);
+        integer(a.extent, "the extent of a reduction");
+        need(a.value->type.is_scalar(), "a reduction is of numbers, not ", a.value->type.text());
+        return natural();
+      }
       default: return stmt();
     }
   }
@@ -197,6 +215,15 @@ class TypeRules {
     natural();
   }
 
+  void reduce(const Reduce& r) const {
+    for (const Expr& e : r.extents) integer(e, "the extent of a reduction");
+    const bool logical = r.op == ReduceOp::all || r.op == ReduceOp::any;
+    const Type& t = r.value->type;
+    need(t.is_scalar() && (!logical || t.dtype().is_boolean()), "reduce_", name(r.op),
+         logical ? " takes booleans, not " : " takes numbers, not ", t.text());
+    natural();
+  }
+
   // --- statements
   void stmt() const {
     switch (node_.kind) {
@@ -223,7 +250,8 @@ class TypeRules {
         return element_value(Type(s.tensor->type.dtype()), s.value);
       }
       case Kind::For: return loop(*as<For>(&node_));
-      case Kind::MappingFor: return integer(as<MappingFor>(&node_)->worker, "a worker");
+      case Kind::MappingFor: return mapped(*as<MappingFor>(&node_));
+      case Kind::Asm: return assembly(*as<Asm>(&node_));
       case Kind::While: return boolean_scalar(as<While>(&node_)->cond, "the condition of a loop");
       case Kind::If: return boolean_scalar(as<If>(&node_)->cond, "the condition of a branch");
       case Kind::Assert: return boolean_scalar(as<Assert>(&node_)->cond, "what is asserted");
@@ -257,6 +285,30 @@ class TypeRules {
     int64_t step;
     if (is_const_int(l.step, &step))
       need(step > 0, "a loop has the step ", step, "; it must be at least 1");
+    need(l.grain >= 1, "a loop has the grain ", l.grain, "; it must be at least 1");
+  }
+  void mapped(const MappingFor& m) const {
+    integer(m.worker, "a worker");
+    for (const TaskMapping::Item& item : m.mapping.items) {
+      need(item.shape.size() == m.vars.size(), "the mapping ", m.mapping.text(), " has ",
+           m.vars.size(), " variables");
+      for (const int64_t n : item.shape)
+        need(n >= 1, "the mapping ", m.mapping.text(), " has the extent ", n);
+    }
+    for (const VarRef& v : m.vars)
+      need(v->type == m.worker->type, "'", v->name, "' of a mapping has the type ", v->type.text(),
+           "; its worker has ", m.worker->type.text());
+  }
+  void assembly(const Asm& a) const {
+    need(a.outputs.size() == a.output_constraints.size() &&
+             a.inputs.size() == a.input_constraints.size(),
+         "assembly has ", a.outputs.size(), " outputs and ", a.inputs.size(), " inputs with ",
+         a.output_constraints.size(), " and ", a.input_constraints.size(), " constraints");
+    for (const Expr& e : a.outputs) {
+      const Var* v = as<Var>(e);
+      need(v && v->is_mutable, "assembly writes to a variable that can be assigned, not to ",
+           v ? "'" + v->name + "'" : std::string("an expression"));
+    }
   }
   void returned(const Return& r) const {
     if (!r.value)

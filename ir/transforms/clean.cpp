@@ -106,7 +106,7 @@ Pass fold_branches() {
 }
 
 Pass widen_halves() {
-  return stmt_pass("widen-halves", [](const Stmt& body) {
+  Pass pass = stmt_pass("widen-halves", [](const Stmt& body) {
     return rewrite(
         body,
         [](Rewriter& self, const Binary& b) -> Expr {
@@ -133,6 +133,12 @@ Pass widen_halves() {
           return make_cast(make_prim(n.name, std::move(args), type, n.attrs, n.loc), n.type, n.loc);
         });
   });
+  pass.gone = [](const Node& n) {
+    const Binary* b = as<Binary>(&n);
+    const Unary* u = as<Unary>(&n);
+    return (b && is_half(b->a->type)) || (u && is_half(u->a->type));
+  };
+  return pass;
 }
 
 }  // namespace hidet::ir

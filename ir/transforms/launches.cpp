@@ -127,9 +127,11 @@ Pass symbols_to_params() {
   return {"symbols-to-params", [](const Module& module) {
             const std::map<std::string, Symbols> symbols = symbols_of(module);
             Module out = module;
-            for (Function& f : out.functions) f = with_symbol_params(std::move(f), symbols);
+            for (Function& f : out.functions)
+              if (!symbols.at(f.name).empty()) f = with_symbol_params(std::move(f), symbols);
             return out;
-          }};
+          },
+          [](const Node& n) { return n.kind == Kind::DimSymbol; }};
 }
 
 }  // namespace hidet::ir

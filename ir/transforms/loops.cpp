@@ -59,7 +59,9 @@ Stmt unroll(Rewriter& self, const For& loop) {
 }  // namespace
 
 Pass unroll_loops() {
-  return stmt_pass("unroll-loops", [](const Stmt& body) { return rewrite(body, unroll); });
+  Pass pass = stmt_pass("unroll-loops", [](const Stmt& body) { return rewrite(body, unroll); });
+  pass.gone = [](const Node& n) { return is_loop(n, LoopKind::unroll); };
+  return pass;
 }
 
 }  // namespace hidet::ir

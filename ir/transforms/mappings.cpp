@@ -83,13 +83,15 @@ Stmt lower(const MappingFor& loop, const Stmt& body) {
 }  // namespace
 
 Pass lower_mappings() {
-  return stmt_pass("lower-mappings", [](const Stmt& body) {
+  Pass pass = stmt_pass("lower-mappings", [](const Stmt& body) {
     return rewrite(body, [](Rewriter& self, const MappingFor& loop) -> Stmt {
       const Stmt changed = self.children(loop);
       const MappingFor& n = *as<MappingFor>(changed);
       return lower(n, n.body);
     });
   });
+  pass.gone = [](const Node& n) { return n.kind == Kind::MappingFor; };
+  return pass;
 }
 
 }  // namespace hidet::ir

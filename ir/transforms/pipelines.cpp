@@ -25,11 +25,27 @@ Module run_one(const Module& module, const Pass& pass) {
   }
 }
 
+/// What a pass has lowered must not come back.
+void check_gone(const Module& module, const Pass& pass) {
+  if (!pass.gone) return;
+  for (const Function& f : module.functions)
+    if (f.body)
+      visit_all(f.body, [&](const Node& n) {
+        if (pass.gone(n))
+          throw Error(ErrorCode::internal,
+                      std::string("a ") + kind_name(n.kind) + " in '" + f.name +
+                          "', which is gone after " + pass.name,
+                      n.loc.line ? n.loc.text() : f.loc.text());
+      });
+}
+
 /// What HIDET_VERIFY asks for: "1" the verifier, "text" also that the module's text reads back as the module.
-void check(const Module& module, const std::string& after, const char* level) {
+void check(const Module& module, const std::vector<const Pass*>& done, const char* level) {
   if (!level || !*level || std::strcmp(level, "0") == 0) return;
+  const std::string after = done.empty() ? "recording" : done.back()->name;
   try {
     verify(module, true);
+    for (const Pass* pass : done) check_gone(module, *pass);
     if (std::strcmp(level, "text") != 0) return;
     const std::string text = print(module);
     HIDET_CHECK(equal(parse(text, "printed"), module), "the text reads back as another module:\n",
@@ -78,14 +94,16 @@ Module run_passes(Module module, const std::vector<Pass>& passes) {
   const char* verified = std::getenv("HIDET_VERIFY");
   const std::string dumped = dumped_pass();
   with_large_stack([&] {
-    check(module, "recording", verified);
+    std::vector<const Pass*> done;
+    check(module, done, verified);
     for (const Pass& pass : passes) {
       const auto start = std::chrono::steady_clock::now();
       module = run_one(module, pass);
       const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
       if (timed)
         std::fprintf(stderr, "%8.3f ms  %s @%s\n", ms.count(), pass.name, module.name.c_str());
-      check(module, pass.name, verified);
+      done.push_back(&pass);
+      check(module, done, verified);
       if (pass.name == dumped) std::fprintf(stderr, "%s", print(module).c_str());
     }
   });

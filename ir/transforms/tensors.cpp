@@ -122,7 +122,7 @@ Expr all_of(const std::vector<Expr>& conditions) {
 }
 
 Pass lower_guards() {
-  return stmt_pass("lower-guards", [](const Stmt& body) {
+  Pass pass = stmt_pass("lower-guards", [](const Stmt& body) {
     return rewrite(
         body,
         [](Rewriter& self, const Element& e) -> Expr {
@@ -140,6 +140,12 @@ Pass lower_guards() {
                            : store;
         });
   });
+  pass.gone = [](const Node& n) {
+    const Element* read = as<Element>(&n);
+    const ElementStore* write = as<ElementStore>(&n);
+    return (read && read->guarded) || (write && write->guarded);
+  };
+  return pass;
 }
 
 Pass lower_tensors() {
@@ -148,7 +154,8 @@ Pass lower_tensors() {
             const Storages globals = lower_globals(out);
             for (Function& f : out.functions) f = lower_function(f, globals);
             return out;
-          }};
+          },
+          [](const Node& n) { return n.kind == Kind::Element || n.kind == Kind::ElementStore; }};
 }
 
 }  // namespace hidet::ir

@@ -9,6 +9,10 @@ namespace hidet::ir {
 /// may stand beside or inside the original.
 Stmt refresh(const Stmt& s);
 
+inline bool is_loop(const Node& n, LoopKind how) {
+  return n.kind == Kind::For && static_cast<const For&>(n).how == how;
+}
+
 /// Left-to-right conjunction; true for an empty list.
 Expr all_of(const std::vector<Expr>& conditions);
 

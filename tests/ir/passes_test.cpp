@@ -110,15 +110,47 @@ TEST(Passes, VerifyFindsThePassThatBreaksTheModule) {
 }
 
 TEST(Passes, VerifyOfTheTextFindsWhatDoesNotReadBack) {
-  // 300 is no value of i8: no maker makes it.
-  const Pass breaks = leaves("breaks", make_stmt<Evaluate>({}, Expr(new IntImm(300, Type(i8)))));
+  // 0.1 is no f32, and its text is read as the f32 beside it: no maker makes it.
+  const Pass breaks = leaves("breaks", make_stmt<Evaluate>({}, Expr(new FloatImm(0.1, Type(f32)))));
   {
     const Env on("HIDET_VERIFY", "1");
     EXPECT_EQ(run({breaks}).error, "");
   }
   const Env on("HIDET_VERIFY", "text");
-  EXPECT_EQ(run({breaks}).error,
-            "printed:3:3: error: 300 is no value of i8, while verifying @m after breaks");
+  EXPECT_THAT(run({breaks}).error,
+              testing::AllOf(HasSubstr("the text reads back as another module:\n"),
+                             testing::EndsWith(", while verifying @m after breaks")));
+}
+
+// What a pass lowers must not come back in a later one.
+TEST(Passes, WhatIsGoneStaysGone) {
+  const Env on("HIDET_VERIFY", "1");
+  const auto back = [](const Pass& first, const std::string& line) {
+    const Pass breaks = {"breaks", [line](const Module& m) {
+                           Module out = m;
+                           out.functions = parse("module m\npublic f(t: tensor(f32, [4]), n: i32, h: "
+                                                 "f16) {\n" + line + "\n}\n", "m.hir").functions;
+                           return out;
+                         }};
+    return run({first, breaks}).error;
+  };
+  const auto message = [](const char* what, const char* pass) {
+    return std::string("m.hir:3: error: a ") + what + " in 'f', which is gone after " + pass +
+           ", while verifying @m after breaks";
+  };
+  EXPECT_EQ(back(lower_mappings(), "for i: i32 in spatial(4).on(n) {\n}"),
+            message("MappingFor", "lower-mappings"));
+  EXPECT_EQ(back(lower_guards(), "t.write(n) = 1.0"), message("ElementStore", "lower-guards"));
+  EXPECT_EQ(back(lower_guards(), "let v: f32 = t.read(n)"), message("Element", "lower-guards"));
+  EXPECT_EQ(back(lower_tensors(), "t(n) = 1.0"), message("ElementStore", "lower-tensors"));
+  EXPECT_EQ(back(unroll_loops(), "unroll for i: i32 in range(0, 4, 1) {\n}"),
+            message("For", "unroll-loops"));
+  EXPECT_EQ(back(vectorize_loops(), "vectorize for i: i32 in range(0, 4, 1) {\n}"),
+            message("For", "vectorize-loops"));
+  EXPECT_EQ(back(symbols_to_params(), "let v: i64 = $s"),
+            message("DimSymbol", "symbols-to-params"));
+  EXPECT_EQ(back(widen_halves(), "let v: f16 = h * h"), message("Binary", "widen-halves"));
+  EXPECT_EQ(back(lower_mappings(), "t(n) = 1.0"), "");
 }
 
 }  // namespace

@@ -1,0 +1,105 @@
+// narrow.cpp - where i32 suffices: a GPU computes in 32 bits, and 64-bit arithmetic costs it several times as much.
+// One rule: an operation (+ - * / % floordiv floormod min max, or a comparison) of two i64 whose operands and result provably lie
+// within i32 is done in i32 and widened; immutable variables and serial loops of such values become i32 themselves. Floored division
+// of what is not negative by what is not negative becomes truncating division, in any type. Nothing else changes; what may not fit
+// stays i64.
+// Needs: lower-tensors (index arithmetic is there).  Leaves: values as they were.
+#include "transforms/bounds.h"
+#include "transforms/util.h"
+
+#include <optional>
+
+namespace hidet::ir {
+namespace {
+
+constexpr Interval kI32{INT32_MIN, INT32_MAX};
+const Type kWide(i64), kNarrow(i32);
+
+class Narrower {
+ public:
+  explicit Narrower(const Function& f) : bounds_(f) {
+    rewriter_.on([this](Rewriter& self, const Binary& b) -> Expr { return binary(self, b); });
+    rewriter_.on([this](Rewriter& self, const Cast& c) -> Expr { return cast(self, c); });
+    rewriter_.on([this](Rewriter&, const Var& v) -> Expr {
+      const auto it = narrow_.find(&v);
+      return it == narrow_.end() ? Expr(&v) : make_cast(it->second, kWide, v.loc);
+    });
+    rewriter_.on([this](Rewriter& self, const DeclVar& d) -> Stmt { return declared(self, d); });
+    rewriter_.on([this](Rewriter& self, const For& f) -> Stmt { return loop(self, f); });
+  }
+  Stmt operator()(const Stmt& body) { return rewriter_(body); }
+
+ private:
+  bool fits(const Expr& e) { return e->type == kWide && bounds_.of(e).within(kI32); }
+
+  /// An i64 known to fit, as i32.
+  static Expr narrow(const Expr& e) {
+    const Cast* c = as<Cast>(e);
+    const bool widened = c && c->how == CastKind::value && c->a->type.is_scalar() &&
+                         (c->a->type == kNarrow || (c->a->type.dtype().is_integer() &&
+                                                    c->a->type.dtype().bits() < 32));
+    return make_cast(widened ? c->a : e, kNarrow, e->loc);
+  }
+
+  Expr binary(Rewriter& self, const Binary& b) {
+    const Expr changed = self.children(b);
+    const Binary& n = *as<Binary>(changed);
+    BinaryOp op = b.op;
+    const bool floors = op == BinaryOp::floordiv || op == BinaryOp::floormod;
+    if (floors && Bounds::known(b.a) && Bounds::known(b.b) && bounds_.of(b.a).low >= 0 &&
+        bounds_.of(b.b).low >= 0)
+      op = op == BinaryOp::floordiv ? BinaryOp::div : BinaryOp::mod;
+    const bool arithmetic = op <= BinaryOp::max && fits(ref(b));
+    const bool narrows = (arithmetic || info(op).comparison) && fits(b.a) && fits(b.b);
+    if (!narrows) return op == b.op ? changed : make_binary(op, n.a, n.b, n.loc);
+    const Expr e = make_binary(op, narrow(n.a), narrow(n.b), n.loc);
+    return info(op).comparison ? e : make_cast(e, kWide, n.loc);
+  }
+  /// A widening and the narrowing of it are nothing.
+  Expr cast(Rewriter& self, const Cast& c) {
+    const Expr changed = self.children(c);
+    const Cast& n = *as<Cast>(changed);
+    const Cast* inner = as<Cast>(n.a);
+    const bool back = n.how == CastKind::value && inner && inner->how == CastKind::value &&
+                      n.type == kNarrow && n.a->type == kWide && inner->a->type == kNarrow;
+    return back ? inner->a : changed;
+  }
+
+  Stmt declared(Rewriter& self, const DeclVar& d) {
+    const bool candidate = !d.var->is_mutable && d.init && fits(d.init);
+    const Expr init = self(d.init);
+    const Cast* c = as<Cast>(init);
+    if (!candidate || !c || !(c->a->type == kNarrow))
+      return same(init, d.init) ? Stmt(&d) : Stmt(make_stmt<DeclVar>(d.loc, d.var, init));
+    const VarRef var = make_var(d.var->name, kNarrow, false, d.var->loc);
+    narrow_.emplace(d.var.get(), var);
+    return make_stmt<DeclVar>(d.loc, var, c->a);
+  }
+  /// The last step must not pass the end of i32 either.
+  Stmt loop(Rewriter& self, const For& f) {
+    const bool candidate = f.how == LoopKind::serial && fits(f.begin) && fits(f.end) &&
+                           fits(f.step) && f.var->type == kWide &&
+                           bounds_.of(f.end).high + bounds_.of(f.step).high <= INT32_MAX;
+    if (!candidate) return self.children(f);
+    const VarRef var = make_var(f.var->name, kNarrow, false, f.var->loc);
+    narrow_.emplace(f.var.get(), var);
+    return make_stmt<For>(f.loc, var, narrow(self(f.begin)), narrow(self(f.end)),
+                          narrow(self(f.step)), f.how, f.grain, self(f.body));
+  }
+
+  Bounds bounds_;
+  Rewriter rewriter_;
+  std::unordered_map<const Node*, Expr> narrow_;  ///< i64 variable -> its i32 form
+};
+
+}  // namespace
+
+Pass narrow_indices() {
+  return function_pass("narrow-indices", [](const Function& f, const Module&) {
+    Function out = f;
+    if (f.body) out.body = Narrower(f)(f.body);
+    return out;
+  });
+}
+
+}  // namespace hidet::ir
