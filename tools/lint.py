@@ -240,7 +240,7 @@ def literals(text, code, begin, end):
     """The strings between two positions, neighbours joined."""
     out, last = [], None
     for match in STRING.finditer(text, begin, end):
-        if code[match.start()] != " ":
+        if code[match.start()] != " " or code[match.end() : match.end() + 1] == "[":
             continue
         if last is not None and not code[last:match.start()].strip():
             out[-1] += match.group(1)
@@ -281,7 +281,7 @@ def lint_rules(tree):
             for begin, end in arguments:
                 strings = literals(text, code, begin, end)
                 if "?" in code[begin:end]:
-                    pieces.append(strings)
+                    pieces += [strings] if len(strings) > 1 else []
                 else:
                     pieces += [[s] for s in strings]
             pieces = [p for p in pieces if p and "" not in p]

@@ -394,6 +394,14 @@ std::string with(std::string text) {
   return text;
 }
 
+TEST(Verifier, LaunchOfFourDimensions) {
+  const std::vector<Expr> one{make_int(1, Type(i32))};
+  const std::vector<Expr> four(4, one[0]);
+  Module m = parse("module m\ncuda_kernel k() grid(1) block(1) {\n}\n");
+  m.functions[0].launch.grid = four;
+  EXPECT_EQ(refusal(m), "text:2: error: the kernel 'k' has 4 extents of its grid; up to 3 are possible");
+}
+
 TEST(Verifier, BarriersUnderConditions) {
   EXPECT_EQ(kernel_refusal(with("if n > 3 {\nSYNC\n}")), "");
   EXPECT_EQ(kernel_refusal(with("if THREAD {\n@syncwarp()\n}")), "");

@@ -243,11 +243,14 @@ TEST(Calls, NamesAreChecked) {
       }),
       line,
       "the name 'two words' of a function is no identifier: letters, digits and _, no digit first");
-  EXPECT_THAT(refusal([&](ScriptModule& m) {
-                m.public_func("f", [](Function&) {});
-                m.public_func("f", [](Function&) {});
-              }),
-              HasSubstr("the module 'bad' already has a function 'f' (calls_test.cpp:"));
+  int first = 0;
+  const std::string twice = refusal([&](ScriptModule& m) {
+    first = __LINE__ + 1;
+    m.public_func("f", [](Function&) {});
+    m.public_func("f", [](Function&) {});
+  });
+  EXPECT_EQ(twice, here(first + 1, "the module 'bad' already has a function 'f' (calls_test.cpp:" +
+                                       std::to_string(first) + ")"));
   EXPECT_THAT(body_refusal([](Function& f, Handle, Handle) { (void)f.arg("n", f32); }),
               HasSubstr("the function 'f' has two arguments called 'n'"));
 }

@@ -160,11 +160,13 @@ class Mapping {
 
 template <std::convertible_to<int64_t>... Extents>
 Mapping<sizeof...(Extents)> spatial(Extents... extents) {
-  return Mapping<sizeof...(Extents)>({{{true, {static_cast<int64_t>(extents)...}, {}}}});
+  return Mapping<sizeof...(Extents)>(
+      ir::TaskMapping{{{true, {static_cast<int64_t>(extents)...}, {}}}});
 }
 template <std::convertible_to<int64_t>... Extents>
 Mapping<sizeof...(Extents)> repeat(Extents... extents) {
-  return Mapping<sizeof...(Extents)>({{{false, {static_cast<int64_t>(extents)...}, {}}}});
+  return Mapping<sizeof...(Extents)>(
+      ir::TaskMapping{{{false, {static_cast<int64_t>(extents)...}, {}}}});
 }
 
 /// Leaves or continues the innermost recorded loop.
