@@ -16,8 +16,9 @@ class MemoryRules {
   void run() {
     for (const VarRef& p : f_.params)
       if (p->type.is_tensor()) {
-        need(p->type.tensor_info().scope == Scope::global, p->loc, "the parameter '", p->name, "' is a tensor in ",
-             words(p->type.tensor_info().scope), "; a parameter is behind a pointer");
+        need(p->type.tensor_info().scope == Scope::global, p->loc, "the parameter '", p->name,
+             "' is a tensor in ", words(p->type.tensor_info().scope),
+             "; a parameter is behind a pointer");
         tensor(*p, p->loc);
       }
     if (!f_.body) return;
@@ -44,8 +45,8 @@ class MemoryRules {
     tensor(*d.var, d.loc);
     if (d.data || info.scope == Scope::global) return;
     const bool shared = info.scope != Scope::registers;
-    need(!shared || is_cuda(f_.kind), d.loc, "the tensor '", d.var->name, "' in shared memory of a ",
-         name(f_.kind), " function; CUDA functions have it");
+    need(!shared || is_cuda(f_.kind), d.loc, "the tensor '", d.var->name,
+         "' in shared memory of a ", name(f_.kind), " function; CUDA functions have it");
     int64_t elements = 0;
     need(is_const_int(info.layout.span(info.shape), &elements), d.loc, "the tensor '", d.var->name,
          "' in ", words(info.scope), " has a size that is not constant");
@@ -115,21 +116,21 @@ struct LaunchRules {
   void need(bool fine, const Args&... what) const {
     HIDET_REQUIRE(fine, ErrorCode::usage, where, "the kernel '", kernel, "' ", what...);
   }
+  /// A grid without blocks is no work: what a size of zero makes of it.
   void extents(const std::vector<Expr>& list, const char* what, int64_t least,
                const int64_t (&most)[3]) const {
     need(list.size() <= 3, "has ", list.size(), " extents of its ", what, "; up to 3 are possible");
     int64_t n;
     for (size_t i = 0; i < list.size(); i++)
       if (is_const_int(list[i], &n))
-        need(n >= least && n <= most[i], "has ", what, " ", "xyz"[i], " of ", n, "; ", least, " to ",
-             most[i], " are possible");
+        need(n >= least && n <= most[i], "has ", what, " ", "xyz"[i], " of ", n, "; ", least,
+             " to ", most[i], " are possible");
   }
   void all(const std::vector<Expr>& grid, const std::vector<Expr>& block,
-           const std::vector<Expr>& cluster, const Expr& shared_bytes, int64_t least_grid) const {
-    need(!grid.empty() && !block.empty(),
-         "has no launch dimensions: call grid_dim and block_dim");
+           const std::vector<Expr>& cluster, const Expr& shared_bytes) const {
+    need(!grid.empty() && !block.empty(), "has no launch dimensions: call grid_dim and block_dim");
     constexpr int64_t kCluster[] = {kMostClusterBlocks, kMostClusterBlocks, kMostClusterBlocks};
-    extents(grid, "grid", least_grid, kMostGrid);
+    extents(grid, "grid", 0, kMostGrid);
     const int64_t threads = product(block);
     need(threads >= 1 && threads <= kMostThreads, "has blocks of ", threads, " threads; 1 to ",
          kMostThreads, " are possible");
@@ -168,7 +169,7 @@ void check_globals(const Module& module) {
 void check_launch_bounds(const Function& kernel) {
   const LaunchInfo& l = kernel.launch;
   const LaunchRules rules{kernel.name, kernel.loc.text()};
-  rules.all(l.grid, l.block, l.cluster, l.shared_bytes, 1);
+  rules.all(l.grid, l.block, l.cluster, l.shared_bytes);
   rules.need(l.min_blocks >= 0 && l.min_blocks <= kMostMinBlocks, "has min_blocks of ",
              l.min_blocks, "; 0 to ", kMostMinBlocks, " are possible");
   rules.need(kernel.returns.is_void(), "returns ", kernel.returns.text(),
@@ -177,9 +178,8 @@ void check_launch_bounds(const Function& kernel) {
 
 void check_launch(const Launch& launch, const Function& function) {
   const SourceLoc at = launch.loc.line ? launch.loc : function.loc;
-  // A grid without blocks is no work: what symbols may become, folding may find.
   LaunchRules{launch.callee, at.text()}.all(launch.grid, launch.block, launch.cluster,
-                                            launch.shared_bytes, 0);
+                                            launch.shared_bytes);
 }
 
 }  // namespace hidet::ir

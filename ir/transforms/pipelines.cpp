@@ -120,14 +120,19 @@ std::vector<Pass> lowering(Target target) {
   // Unrolling before tensors folds register indices; vectorizing after it sees plain addresses. Halves
   // are widened last, when vectors exist.
   for (Pass& p : std::vector<Pass>{unroll_loops(), lower_tensors(), symbols_to_params(), simplify(),
-                                   vectorize_loops(), simplify(), widen_halves(), fold_branches()})
+                                   vectorize_loops(), simplify()})
+    out.push_back(std::move(p));
+  // A CPU has 64-bit registers, and its compiler makes better addresses of 64-bit indices.
+  if (target == Target::cuda) out.push_back(narrow_indices());
+  for (Pass& p : std::vector<Pass>{carry_quotients(), widen_halves(), fold_branches()})
     out.push_back(std::move(p));
   return out;
 }
 
 std::vector<Pass> all_passes() {
-  return {lower_launches(), lower_mappings(),  lower_guards(), lower_tensors(), symbols_to_params(),
-          unroll_loops(),   vectorize_loops(), widen_halves(), simplify(),      fold_branches()};
+  return {lower_launches(),    lower_mappings(),  lower_guards(),    lower_tensors(),
+          symbols_to_params(), unroll_loops(),    vectorize_loops(), widen_halves(),
+          narrow_indices(),    carry_quotients(), simplify(),        fold_branches()};
 }
 
 }  // namespace hidet::ir

@@ -153,9 +153,10 @@ TEST(Verifier, TypesOfStatements) {
             "3: a return without a value; the function returns i32 (in 'f')");
   EXPECT_EQ(module_refusal("cpu_internal f(c: boolean) -> i32 {\nif c {\nreturn 1\n}\n}"),
             "2: the function 'f' returns i32 on some paths only");
-  EXPECT_EQ(module_refusal("cpu_internal f(c: boolean) -> i32 {\nif c {\nreturn 1\n} else {\nreturn "
-                           "2\n}\n}"),
-            "");
+  EXPECT_EQ(
+      module_refusal("cpu_internal f(c: boolean) -> i32 {\nif c {\nreturn 1\n} else {\nreturn "
+                     "2\n}\n}"),
+      "");
 }
 
 /// A module of one public function f(), made by hand: what no parser and no maker lets through.
@@ -180,15 +181,16 @@ TEST(Verifier, NodesThatNoMakerMakes) {
   EXPECT_EQ(value(Expr(new FloatImm(1, Type(i32)))), "a number with a point is no i32 (in 'f')");
   const Expr worker = make_int(0, Type(i32));
   const auto mapped = [&](const TaskMapping& mapping) {
-    return made_refusal(make_stmt<MappingFor>(
-        {}, std::vector<VarRef>{make_var("i", Type(i32))}, mapping, worker, make_seq({})));
+    return made_refusal(make_stmt<MappingFor>({}, std::vector<VarRef>{make_var("i", Type(i32))},
+                                              mapping, worker, make_seq({})));
   };
   EXPECT_EQ(mapped({{{true, {4, 2}, {}}}}), "the mapping spatial(4, 2) has 1 variables (in 'f')");
   EXPECT_EQ(mapped({{{false, {0}, {}}}}), "the mapping repeat(0) has the extent 0 (in 'f')");
-  EXPECT_EQ(made_refusal(make_stmt<Asm>({}, "nop", std::vector<std::string>{"=r"},
-                                        std::vector<Expr>{}, std::vector<std::string>{},
-                                        std::vector<Expr>{worker}, std::vector<std::string>{}, true)),
-            "assembly has 0 outputs and 1 inputs with 1 and 0 constraints (in 'f')");
+  EXPECT_EQ(
+      made_refusal(make_stmt<Asm>({}, "nop", std::vector<std::string>{"=r"}, std::vector<Expr>{},
+                                  std::vector<std::string>{}, std::vector<Expr>{worker},
+                                  std::vector<std::string>{}, true)),
+      "assembly has 0 outputs and 1 inputs with 1 and 0 constraints (in 'f')");
   EXPECT_EQ(made_refusal(make_stmt<DeclTensor>({}, make_var("t", Type(f32)), Expr())),
             "the tensor 't' of type f32 (in 'f')");
 }
@@ -215,20 +217,23 @@ TEST(Verifier, LayoutsAndScopes) {
             "4: the tensor 's' in shared memory of a public function; CUDA functions have it");
   EXPECT_EQ(stmt_refusal("tensor s: tensor(f32, [3, 4], swizzle(row_major, 1, 2, 1)) = view(x)"),
             "4: the swizzle of 's' permutes 16 elements, and the tensor has 12");
-  EXPECT_EQ(module_refusal("cuda_internal f(s: tensor(f32, [4], shared)) {\n}"),
-            "2: the parameter 's' is a tensor in shared memory; a parameter is behind a pointer (in "
-            "'f')");
+  EXPECT_EQ(
+      module_refusal("cuda_internal f(s: tensor(f32, [4], shared)) {\n}"),
+      "2: the parameter 's' is a tensor in shared memory; a parameter is behind a pointer (in "
+      "'f')");
   EXPECT_EQ(kernel_refusal("tensor s: tensor(f32, [n], shared)"),
             "3: the tensor 's' in shared memory has a size that is not constant (in 'k')");
   EXPECT_EQ(kernel_refusal("tensor s: tensor(f32, [12288], shared)"), "");
-  EXPECT_EQ(kernel_refusal("tensor s: tensor(f32, [12288], shared)\ntensor t: tensor(u8, [1], shared)"),
-            "4: with 't' 49153 bytes of shared memory are declared; 49152 are possible (in 'k')");
+  EXPECT_EQ(
+      kernel_refusal("tensor s: tensor(f32, [12288], shared)\ntensor t: tensor(u8, [1], shared)"),
+      "4: with 't' 49153 bytes of shared memory are declared; 49152 are possible (in 'k')");
   Layout l = Layout::swizzled(Layout::row_major(), 1, 0, 1);
   l.shift = 0;
   const VarRef t = make_var("t", Type::tensor({f32, {make_int(4, Type(i32))}, l, Scope::global}));
-  EXPECT_EQ(made_refusal(make_seq({}), t),
-            "the swizzle of 't' has bits 1, base 0 and shift 0; bits <= shift and a sum below 32 are "
-            "possible (in 'f')");
+  EXPECT_EQ(
+      made_refusal(make_seq({}), t),
+      "the swizzle of 't' has bits 1, base 0 and shift 0; bits <= shift and a sum below 32 are "
+      "possible (in 'f')");
   l = Layout::composed(Layout::row_major(), Layout::row_major(), {0});
   const VarRef c = make_var("t", Type::tensor({f32, {make_int(4, Type(i32))}, l, Scope::global}));
   EXPECT_EQ(made_refusal(make_seq({}), c), "the tile of 't' has the extent 0 (in 'f')");
@@ -270,7 +275,8 @@ TEST(Verifier, Scopes) {
   EXPECT_EQ(refused({make_stmt<For>({}, v, one, one, one, LoopKind::serial, int64_t{1}, use), use}),
             expected);
   EXPECT_EQ(refused({}, Type::tensor({f32, {v}, {}, Scope::global})), expected);
-  const VarRef s = make_var("s", Type::tensor({f32, {one}, Layout::strided({v}), Scope::registers}));
+  const VarRef s =
+      make_var("s", Type::tensor({f32, {one}, Layout::strided({v}), Scope::registers}));
   EXPECT_EQ(refused({make_stmt<DeclTensor>({}, s, Expr())}), expected);
 }
 
@@ -329,10 +335,11 @@ TEST(Verifier, Kernels) {
        "2: the kernel 'k' has no launch dimensions: call grid_dim and block_dim"},
       {"cuda_kernel k() grid(1) {\n}",
        "2: the kernel 'k' has no launch dimensions: call grid_dim and block_dim"},
-      {"cuda_kernel k() grid(0) block(32) {\n}",
-       "2: the kernel 'k' has grid x of 0; 1 to 2147483647 are possible"},
+      {"cuda_kernel k() grid(0) block(32) {\n}", ""},
+      {"cuda_kernel k() grid(-1) block(32) {\n}",
+       "2: the kernel 'k' has grid x of -1; 0 to 2147483647 are possible"},
       {"cuda_kernel k() grid(1, 65536) block(32) {\n}",
-       "2: the kernel 'k' has grid y of 65536; 1 to 65535 are possible"},
+       "2: the kernel 'k' has grid y of 65536; 0 to 65535 are possible"},
       {"cuda_kernel k() grid(1) block(1, 1, 65) {\n}",
        "2: the kernel 'k' has block z of 65; 1 to 64 are possible"},
       {"cuda_kernel k() grid(1) block(2147483648:i64) {\n}",
@@ -344,14 +351,16 @@ TEST(Verifier, Kernels) {
       {"cuda_kernel k() grid(8, 4) block(1) cluster(8, 4) {\n}",
        "2: the kernel 'k' has clusters of 32 blocks; 1 to 16 are possible"},
       {"cuda_kernel k() grid(1) block(1) shared(232449) {\n}",
-       "2: the kernel 'k' asks for 232449 bytes of dynamic shared memory; 0 to 232448 are possible"},
+       "2: the kernel 'k' asks for 232449 bytes of dynamic shared memory; 0 to 232448 are "
+       "possible"},
       {"cuda_kernel k() grid(1) block(1) min_blocks(33) {\n}",
        "2: the kernel 'k' has min_blocks of 33; 0 to 32 are possible"},
       {"cuda_kernel k() -> i32 grid(1) block(1) {\nreturn 1\n}",
        "2: the kernel 'k' returns i32; a kernel returns nothing"},
       {"cuda_kernel k() grid(1) block(1) {\n}\npublic f() {\nlaunch k grid(0) block(1) args()\n}",
        ""},
-      {"cuda_kernel k() grid(1) block(1) {\n}\npublic f() {\nlaunch k grid(1) block(1025) args()\n}",
+      {"cuda_kernel k() grid(1) block(1) {\n}\npublic f() {\nlaunch k grid(1) block(1025) "
+       "args()\n}",
        "5: the kernel 'k' has blocks of 1025 threads; 1 to 1024 are possible"},
       {"cuda_kernel k() grid(1) block(1) {\n}\npublic f() {\nlaunch k grid(-1) block(1) args()\n}",
        "5: the kernel 'k' has grid x of -1; 0 to 2147483647 are possible"},
@@ -379,12 +388,16 @@ TEST(Verifier, Kernels) {
 
 /// The whole message for a barrier in line `line`.
 std::string barrier(int line, int cond, const std::string& what = "the barrier 'syncthreads'") {
-  return std::to_string(line) + ": " + what + " in 'k' is under a condition that differs between the "
-         "threads of a block (bad.hir:" + std::to_string(cond) + ")";
+  return std::to_string(line) + ": " + what +
+         " in 'k' is under a condition that differs between the "
+         "threads of a block (bad.hir:" +
+         std::to_string(cond) + ")";
 }
 std::string left(int line, int jump) {
-  return std::to_string(line) + ": the barrier 'syncthreads' in 'k' comes after a way out that not all "
-         "threads of a block take (bad.hir:" + std::to_string(jump) + ")";
+  return std::to_string(line) +
+         ": the barrier 'syncthreads' in 'k' comes after a way out that not all "
+         "threads of a block take (bad.hir:" +
+         std::to_string(jump) + ")";
 }
 const char* const kThread = "@thread_idx_x() > 3";
 std::string with(std::string text) {
@@ -399,7 +412,8 @@ TEST(Verifier, LaunchOfFourDimensions) {
   const std::vector<Expr> four(4, one[0]);
   Module m = parse("module m\ncuda_kernel k() grid(1) block(1) {\n}\n");
   m.functions[0].launch.grid = four;
-  EXPECT_EQ(refusal(m), "text:2: error: the kernel 'k' has 4 extents of its grid; up to 3 are possible");
+  EXPECT_EQ(refusal(m),
+            "text:2: error: the kernel 'k' has 4 extents of its grid; up to 3 are possible");
 }
 
 TEST(Verifier, BarriersUnderConditions) {
@@ -412,9 +426,10 @@ TEST(Verifier, BarriersUnderConditions) {
   EXPECT_EQ(kernel_refusal(with("if THREAD {\nif n > 2 {\nSYNC\n}\n}")), barrier(5, 3));
   EXPECT_EQ(kernel_refusal(with("let c: boolean = x[@thread_idx_x()] > 0.0\nif c {\nSYNC\n}")),
             barrier(5, 4));
-  EXPECT_EQ(kernel_refusal(with("let t: i32 = @atomic_add(pointer_cast(x, ptr(i32)), 1):i32\nif t > 3 "
-                                "{\nSYNC\n}")),
-            barrier(5, 4));
+  EXPECT_EQ(
+      kernel_refusal(with("let t: i32 = @atomic_add(pointer_cast(x, ptr(i32)), 1):i32\nif t > 3 "
+                          "{\nSYNC\n}")),
+      barrier(5, 4));
 }
 
 // A variable differs by what it is given, and by where; what all agreed on does not.
@@ -422,19 +437,24 @@ TEST(Verifier, BarriersAndVariables) {
   EXPECT_EQ(kernel_refusal(with("var t: i32 = 0\nif THREAD {\nt = 1\n}\nif t > 0 {\nSYNC\n}")),
             barrier(8, 7));
   // Found in the second turn of the loop.
-  EXPECT_EQ(kernel_refusal(with("var t: i32 = 0\nfor i: i32 in range(0, 4, 1) {\nif t > 0 {\nSYNC\n}\nt "
-                                "= @thread_idx_y()\n}")),
-            barrier(6, 5));
-  EXPECT_EQ(kernel_refusal(with("let any: boolean = @syncthreads_or(THREAD)\nif any {\nSYNC\n}")), "");
-  EXPECT_EQ(kernel_refusal(with("tensor r: tensor(i32, [4], registers)\nr(0) = @thread_idx_x()\nif r(0) > "
-                                "2 {\nSYNC\n}")),
-            barrier(6, 5));
-  EXPECT_EQ(kernel_refusal(with("tensor s: tensor(i32, [4], shared)\ns(0) = @thread_idx_x()\nSYNC\nif "
-                                "s(0) > 2 {\nSYNC\n}")),
+  EXPECT_EQ(
+      kernel_refusal(with("var t: i32 = 0\nfor i: i32 in range(0, 4, 1) {\nif t > 0 {\nSYNC\n}\nt "
+                          "= @thread_idx_y()\n}")),
+      barrier(6, 5));
+  EXPECT_EQ(kernel_refusal(with("let any: boolean = @syncthreads_or(THREAD)\nif any {\nSYNC\n}")),
             "");
-  EXPECT_EQ(kernel_refusal(with("var t: i32 = 0\nasm \"mov.u32 %0, %tid.x;\" (\"=r\" t) () ()\nif t > 2 "
-                                "{\nSYNC\n}")),
+  EXPECT_EQ(kernel_refusal(
+                with("tensor r: tensor(i32, [4], registers)\nr(0) = @thread_idx_x()\nif r(0) > "
+                     "2 {\nSYNC\n}")),
             barrier(6, 5));
+  EXPECT_EQ(
+      kernel_refusal(with("tensor s: tensor(i32, [4], shared)\ns(0) = @thread_idx_x()\nSYNC\nif "
+                          "s(0) > 2 {\nSYNC\n}")),
+      "");
+  EXPECT_EQ(
+      kernel_refusal(with("var t: i32 = 0\nasm \"mov.u32 %0, %tid.x;\" (\"=r\" t) () ()\nif t > 2 "
+                          "{\nSYNC\n}")),
+      barrier(6, 5));
 }
 
 TEST(Verifier, BarriersInLoops) {
@@ -444,9 +464,11 @@ TEST(Verifier, BarriersInLoops) {
             barrier(5, 4));
   EXPECT_EQ(kernel_refusal(with("var t: i32 = 0\nt = @thread_idx_x()\nwhile t > 0 {\nSYNC\n}")),
             barrier(6, 5));
-  EXPECT_EQ(kernel_refusal(with("for i: i32 in repeat(2).spatial(32).on(@thread_idx_x()) {\nSYNC\n}")),
-            "");
-  EXPECT_EQ(kernel_refusal(with("for i: i32 in spatial(32).on(@thread_idx_x()) {\nif i < n {\nSYNC\n}\n}")),
+  EXPECT_EQ(
+      kernel_refusal(with("for i: i32 in repeat(2).spatial(32).on(@thread_idx_x()) {\nSYNC\n}")),
+      "");
+  EXPECT_EQ(kernel_refusal(
+                with("for i: i32 in spatial(32).on(@thread_idx_x()) {\nif i < n {\nSYNC\n}\n}")),
             barrier(5, 4));
 }
 
@@ -473,17 +495,20 @@ TEST(Verifier, BarriersAfterAWayOut) {
 TEST(Verifier, BarriersInCallees) {
   const auto refused = [](const std::string& callee, const std::string& stmts) {
     return module_refusal(with("cuda_internal g(a: i32) {\n" + callee +
-                               "\n}\ncuda_kernel k(n: i32) grid(1) block(32) {\n" + stmts + "\n}\n"));
+                               "\n}\ncuda_kernel k(n: i32) grid(1) block(32) {\n" + stmts +
+                               "\n}\n"));
   };
   EXPECT_EQ(refused("SYNC", "g(n)"), "");
-  EXPECT_EQ(refused("SYNC", "if THREAD {\ng(n)\n}"),
-            "7: the barrier in 'g' that is called in 'k' is under a condition that differs between the "
-            "threads of a block (bad.hir:6)");
+  EXPECT_EQ(
+      refused("SYNC", "if THREAD {\ng(n)\n}"),
+      "7: the barrier in 'g' that is called in 'k' is under a condition that differs between the "
+      "threads of a block (bad.hir:6)");
   const std::string inside = "if a > 2 {\nSYNC\n}";
   EXPECT_EQ(refused(inside, "g(n)"), "");
-  EXPECT_EQ(refused(inside, "g(@thread_idx_x())"),
-            "4: the barrier 'syncthreads' in 'g' is under a condition that differs between the threads "
-            "of a block (bad.hir:3)");
+  EXPECT_EQ(
+      refused(inside, "g(@thread_idx_x())"),
+      "4: the barrier 'syncthreads' in 'g' is under a condition that differs between the threads "
+      "of a block (bad.hir:3)");
   // A result that depends on the thread.
   EXPECT_EQ(module_refusal(with("cuda_internal lane() -> i32 {\nreturn @thread_idx_x() % 32\n}\n"
                                 "cuda_kernel k() grid(1) block(32) {\nif lane():i32 > 2 "
