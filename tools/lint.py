@@ -219,7 +219,7 @@ def lint_golden(tree):
 
 
 # Where rules are stated, and what states one: the arguments before the message.
-RULE_FILES = re.compile(r"^(ir/core/(verify\w*|call_rules|make)|lang/\w+)\.cpp$")
+RULE_FILES = re.compile(r"^(ir/core/(verify\w*|call_rules|make)|lang/(?!hopper|space)\w+)\.cpp$")
 RULE = re.compile(r"\b(HIDET_REQUIRE|need|throw Error)\s*\(")
 BEFORE_MESSAGE = {"HIDET_REQUIRE": 3, "need": 1, "throw Error": 1}
 STRING = re.compile(r'"((?:\\.|[^"\\\n])*)"')

@@ -139,7 +139,7 @@ TEST(Reports, Row67BarriersThatSomeThreadsSkip) {
       if (!inside) syncthreads();
       if (per_thread_loop)
         for (auto i : range(tx)) {
-          comment("turn " + std::to_string(i.rank()));
+          comment("a turn of " + i.type().text());
           syncthreads();
         }
       if (auto _ = when(tx < 48)) out[tx] = s(47 - tx);

@@ -283,6 +283,15 @@ TEST(Rules, Modules) {
               m.cpu_internal("f", [](Function& f) { f.returns(f.arg("x", f32)); });
             }),
             "the module 'bad' has no public function to call");
+  EXPECT_EQ(without_place(refusal([](ScriptModule& m) {
+              m.cuda_kernel("k", [](Function& f) {
+                f.arg("t", tensor_map_type);
+                f.grid_dim(1);
+                f.block_dim(32);
+              });
+            })),
+            "the kernel 'k' takes the tensor map 't': write a public function that makes it with "
+            "tensor_map() and launches it");
   ScriptModule m("m");
   m.public_func("f", [](Function&) {});
   try {
