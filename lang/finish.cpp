@@ -126,9 +126,9 @@ void FunctionRecorder::check_launch() const {
   HIDET_REQUIRE(product(l.block) <= kMostThreads, ErrorCode::usage, where, "the blocks of '",
                 function_.name, "' have ", product(l.block), " threads; the limit is ",
                 kMostThreads);
-  HIDET_REQUIRE(product(l.cluster) <= kMostClusterBlocks, ErrorCode::usage, where, "the clusters of '",
-                function_.name, "' have ", product(l.cluster), " blocks; the limit is ",
-                kMostClusterBlocks);
+  HIDET_REQUIRE(product(l.cluster) <= kMostClusterBlocks, ErrorCode::usage, where,
+                "the clusters of '", function_.name, "' have ", product(l.cluster),
+                " blocks; the limit is ", kMostClusterBlocks);
   int64_t bytes = 0;
   if (l.shared_bytes && is_const_int(l.shared_bytes, &bytes))
     HIDET_REQUIRE(bytes >= 0 && bytes <= kMostDynamicShared, ErrorCode::usage, where, "'",

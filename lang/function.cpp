@@ -21,8 +21,7 @@ void Function::returns(const Located& value) { recorder_->returns(&value.value, 
 void Function::returns(Here at) { recorder_->returns(nullptr, at); }
 
 void Function::grid_dim(const Located& x, const Located& y, const Located& z) {
-  recorder_->set_extents(recorder_->function().launch.grid, "grid_dim", {x, y, z},
-                         ir::kMostGrid);
+  recorder_->set_extents(recorder_->function().launch.grid, "grid_dim", {x, y, z}, ir::kMostGrid);
 }
 void Function::block_dim(const Located& x, const Located& y, const Located& z) {
   recorder_->set_extents(recorder_->function().launch.block, "block_dim", {x, y, z},
@@ -40,7 +39,8 @@ void Function::dynamic_shared_bytes(const Located& bytes) {
 void Function::min_blocks(int64_t blocks, Here at) {
   recorder_->require_kernel("min_blocks", at);
   HIDET_REQUIRE(blocks >= 1 && blocks <= ir::kMostMinBlocks, ErrorCode::usage, SourceLoc(at).text(),
-                "min_blocks of '", name(), "' is ", blocks, "; it must be from 1 to ", ir::kMostMinBlocks);
+                "min_blocks of '", name(), "' is ", blocks, "; it must be from 1 to ",
+                ir::kMostMinBlocks);
   recorder_->function().launch.min_blocks = blocks;
 }
 void Function::no_alias() { recorder_->function().no_alias = true; }

@@ -122,9 +122,7 @@ class FunctionVerifier {
       case Kind::Seq:
         for (const Stmt& child : as<Seq>(s)->body) stmt(child);
         return;
-      case Kind::DeclVar:
-        use(as<DeclVar>(s)->init);
-        return define(as<DeclVar>(s)->var);
+      case Kind::DeclVar: use(as<DeclVar>(s)->init); return define(as<DeclVar>(s)->var);
       case Kind::DeclTensor:
         use(as<DeclTensor>(s)->data);
         use_shape(as<DeclTensor>(s)->var->type);
@@ -148,9 +146,7 @@ class FunctionVerifier {
         use(m.worker);
         return loop_body(m.body, m, m.vars);
       }
-      case Kind::While:
-        use(as<While>(s)->cond);
-        return loop_body(as<While>(s)->body, *s, {});
+      case Kind::While: use(as<While>(s)->cond); return loop_body(as<While>(s)->body, *s, {});
       case Kind::Break:
       case Kind::Continue: return jump(s);
       case Kind::If: {
@@ -159,9 +155,7 @@ class FunctionVerifier {
         nested(i.then);
         return nested(i.otherwise);
       }
-      case Kind::Launch:
-        check_launch(*as<Launch>(s), f_);
-        [[fallthrough]];
+      case Kind::Launch: check_launch(*as<Launch>(s), f_); [[fallthrough]];
       default: for_each_child(*s, [&](const Expr& e) { use(e); }, [&](const Stmt& c) { stmt(c); });
     }
   }

@@ -19,7 +19,8 @@ bool starts(const std::string& s, const char* with) { return s.rfind(with, 0) ==
 bool is_barrier(const Prim& p) { return starts(p.name, "syncthreads"); }
 /// Another value for each thread.
 bool is_of_thread(const Node& n) {
-  if (const Prim* p = as<Prim>(&n)) return starts(p->name, "thread_idx") || starts(p->name, "atomic_");
+  if (const Prim* p = as<Prim>(&n))
+    return starts(p->name, "thread_idx") || starts(p->name, "atomic_");
   const Asm* a = as<Asm>(&n);
   return a && (a->text.find("%tid") != std::string::npos ||
                a->text.find("%laneid") != std::string::npos);
@@ -27,10 +28,10 @@ bool is_of_thread(const Node& n) {
 
 /// What calls of a function need to know.
 struct Facts {
-  bool waits = false;            ///< at a barrier, or calls a function that does
-  bool of_thread = false;        ///< reads the thread's index, or calls a function that does
+  bool waits = false;      ///< at a barrier, or calls a function that does
+  bool of_thread = false;  ///< reads the thread's index, or calls a function that does
   std::set<std::string> callees;
-  std::vector<bool> params;      ///< may differ between the threads of a block
+  std::vector<bool> params;  ///< may differ between the threads of a block
 };
 using AllFacts = std::map<std::string, Facts>;
 
@@ -124,15 +125,16 @@ class BarrierWalk {
       const Prim* p = as<Prim>(&n);
       const Call* c = as<Call>(&n);
       if (c) pass_arguments(*c);
-      if (!reason_.at || !((p && is_barrier(*p)) || (c && facts(c->callee).waits)))
-        return;
-      const std::string what = p ? "the barrier '" + p->name + "'"
-                                 : "the barrier in '" + c->callee + "'";
+      if (!reason_.at || !((p && is_barrier(*p)) || (c && facts(c->callee).waits))) return;
+      const std::string what =
+          p ? "the barrier '" + p->name + "'" : "the barrier in '" + c->callee + "'";
       const std::string why =
           reason_.left ? "' comes after a way out that not all threads of a block take ("
                        : "' is under a condition that differs between the threads of a block (";
-      throw Error(ErrorCode::usage, what + (p ? " in '" : " that is called in '") + f_.name + why + place(*reason_.at) + ")",
-                  place(n));
+      throw Error(
+          ErrorCode::usage,
+          what + (p ? " in '" : " that is called in '") + f_.name + why + place(*reason_.at) + ")",
+          place(n));
     });
   }
   void pass_arguments(const Call& c) {

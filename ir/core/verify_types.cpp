@@ -41,13 +41,14 @@ class TypeRules {
       case Kind::IntImm: {
         const IntImm& i = *as<IntImm>(&node_);
         const bool integer = i.type.is_scalar() && !i.type.dtype().is_float();
-        return need(integer && (i.type.dtype() == u64 || wrap_int(i.value, i.type.dtype()) == i.value),
-                    i.value, " is no value of ", i.type.text());
+        return need(
+            integer && (i.type.dtype() == u64 || wrap_int(i.value, i.type.dtype()) == i.value),
+            i.value, " is no value of ", i.type.text());
       }
       case Kind::FloatImm:
-        return need(as<FloatImm>(&node_)->type.is_scalar() &&
-                        as<FloatImm>(&node_)->type.dtype().is_float(),
-                    "a number with a point is no ", as<FloatImm>(&node_)->type.text());
+        return need(
+            as<FloatImm>(&node_)->type.is_scalar() && as<FloatImm>(&node_)->type.dtype().is_float(),
+            "a number with a point is no ", as<FloatImm>(&node_)->type.text());
       case Kind::Reduce: return reduce(*as<Reduce>(&node_));
       case Kind::ArgReduce: {
         const ArgReduce& a = *as<ArgReduce>(&node_);

@@ -50,8 +50,7 @@ Interval remainder(BinaryOp op, const Interval& x, const Interval& y, DType t) {
   const Wide most = std::max<Wide>(size - 1, 0);
   if (x.low >= 0 && (op == BinaryOp::mod || y.low >= 0))
     return checked(0, std::min<Wide>(most, x.high), t);
-  if (op == BinaryOp::floormod)
-    return checked(y.low < 0 ? -most : 0, y.high > 0 ? most : 0, t);
+  if (op == BinaryOp::floormod) return checked(y.low < 0 ? -most : 0, y.high > 0 ? most : 0, t);
   return checked(std::max<Wide>(-most, std::min<Wide>(x.low, 0)),
                  std::min<Wide>(most, std::max<Wide>(x.high, 0)), t);
 }
@@ -68,7 +67,8 @@ Bounds::Bounds(const Function& f) : f_(f) {
   visit_all(f.body, [&](const Node& n) {
     const DeclVar* d = as<DeclVar>(&n);
     if (d && !d->var->is_mutable && d->init) values_.emplace(d->var.get(), d->init);
-    if (const For* loop = as<For>(&n)) loops_.emplace(loop->var.get(), Loop{loop->begin, loop->end, loop->step});
+    if (const For* loop = as<For>(&n))
+      loops_.emplace(loop->var.get(), Loop{loop->begin, loop->end, loop->step});
   });
 }
 
@@ -136,11 +136,13 @@ Interval Bounds::binary(const Binary& b) {
       if (y.low >= 0) return {0, x.low >= 0 ? std::min(x.high, y.high) : y.high};
       return x.low >= 0 ? Interval{0, x.high} : all;
     case BinaryOp::shr:
-      return y.low >= 0 && y.high < t.bits() && x.low >= 0 ? Interval{x.low >> y.high, x.high >> y.low}
-                                                           : all;
+      return y.low >= 0 && y.high < t.bits() && x.low >= 0
+                 ? Interval{x.low >> y.high, x.high >> y.low}
+                 : all;
     case BinaryOp::shl:
       return y.low >= 0 && y.high < t.bits() - 1
-                 ? of_ends(x, y, t, [](Wide a, Wide n) { return a * (Wide{1} << static_cast<int>(n)); })
+                 ? of_ends(
+                       x, y, t, [](Wide a, Wide n) { return a * (Wide{1} << static_cast<int>(n)); })
                  : all;
     default: return all;
   }

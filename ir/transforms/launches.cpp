@@ -124,7 +124,8 @@ Pass lower_launches() {
 }
 
 Pass symbols_to_params() {
-  return {"symbols-to-params", [](const Module& module) {
+  return {"symbols-to-params",
+          [](const Module& module) {
             const std::map<std::string, Symbols> symbols = symbols_of(module);
             Module out = module;
             for (Function& f : out.functions)

@@ -36,8 +36,8 @@ class Narrower {
   static Expr narrow(const Expr& e) {
     const Cast* c = as<Cast>(e);
     const bool widened = c && c->how == CastKind::value && c->a->type.is_scalar() &&
-                         (c->a->type == kNarrow || (c->a->type.dtype().is_integer() &&
-                                                    c->a->type.dtype().bits() < 32));
+                         (c->a->type == kNarrow ||
+                          (c->a->type.dtype().is_integer() && c->a->type.dtype().bits() < 32));
     return make_cast(widened ? c->a : e, kNarrow, e->loc);
   }
 

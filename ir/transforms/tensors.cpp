@@ -149,7 +149,8 @@ Pass lower_guards() {
 }
 
 Pass lower_tensors() {
-  return {"lower-tensors", [](const Module& module) {
+  return {"lower-tensors",
+          [](const Module& module) {
             Module out = module;
             const Storages globals = lower_globals(out);
             for (Function& f : out.functions) f = lower_function(f, globals);

@@ -325,7 +325,8 @@ Stmt vectorize(Rewriter& self, const For& loop) {
 }  // namespace
 
 Pass vectorize_loops() {
-  Pass pass = stmt_pass("vectorize-loops", [](const Stmt& body) { return rewrite(body, vectorize); });
+  Pass pass =
+      stmt_pass("vectorize-loops", [](const Stmt& body) { return rewrite(body, vectorize); });
   pass.gone = [](const Node& n) { return is_loop(n, LoopKind::vectorize); };
   return pass;
 }

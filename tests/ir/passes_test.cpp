@@ -128,8 +128,12 @@ TEST(Passes, WhatIsGoneStaysGone) {
   const auto back = [](const Pass& first, const std::string& line) {
     const Pass breaks = {"breaks", [line](const Module& m) {
                            Module out = m;
-                           out.functions = parse("module m\npublic f(t: tensor(f32, [4]), n: i32, h: "
-                                                 "f16) {\n" + line + "\n}\n", "m.hir").functions;
+                           out.functions = parse(
+                                               "module m\npublic f(t: tensor(f32, [4]), n: i32, h: "
+                                               "f16) {\n" +
+                                                   line + "\n}\n",
+                                               "m.hir")
+                                               .functions;
                            return out;
                          }};
     return run({first, breaks}).error;

@@ -296,10 +296,9 @@ TEST(Refusals, ValueMadeBeforeALoopThatStores) {
     }
   });
   const auto place = [](int line) { return " (refusals_test.cpp:" + std::to_string(line) + ")"; };
-  EXPECT_EQ(message,
-            here(use, "this value read 'v' before the loop" + place(loop) + ", which stores to it" +
-                          place(store) +
-                          "; bind the value with let before the loop, or read inside it"));
+  EXPECT_EQ(message, here(use, "this value read 'v' before the loop" + place(loop) +
+                                   ", which stores to it" + place(store) +
+                                   "; bind the value with let before the loop, or read inside it"));
 }
 
 TEST(Refusals, FreshValuesAreFine) {
@@ -339,10 +338,9 @@ TEST(Refusals, VariableOutsideAParallelLoop) {
       sum += x[i];
     }
   });
-  EXPECT_EQ(message,
-            here(line, "'sum' is declared outside the parallel loop (refusals_test.cpp:" +
-                           std::to_string(loop) +
-                           ") and stored to inside it: iterations would race"));
+  EXPECT_EQ(message, here(line, "'sum' is declared outside the parallel loop (refusals_test.cpp:" +
+                                    std::to_string(loop) +
+                                    ") and stored to inside it: iterations would race"));
 }
 
 // --- types

@@ -65,7 +65,8 @@ TEST(Rules, Variables) {
             "the constraint 'r' of an output begins with = or +");
   std::unique_ptr<Var> kept;
   EXPECT_EQ(in_function([&](auto&, auto, auto n) {
-              kept = std::make_unique<Var>(ir::make_var("v", i32, true, SourceLoc(Here::current())));
+              kept =
+                  std::make_unique<Var>(ir::make_var("v", i32, true, SourceLoc(Here::current())));
               (void)n;
             }),
             "no place: ");
@@ -118,8 +119,9 @@ TEST(Rules, Operands) {
 TEST(Rules, Vectors) {
   EXPECT_EQ(in_function([](auto&, auto x, auto) { let("v", load(x, 4) + load(x, 8)); }),
             "'add' of f32x4 and f32x8: the lane counts differ");
-  EXPECT_EQ(in_function([](auto&, auto x, auto) { let("v", cast(load(x, 4), Type::vector(f16, 8))); }),
-            "cannot cast f32x4 to f16x8: the lane counts differ");
+  EXPECT_EQ(
+      in_function([](auto&, auto x, auto) { let("v", cast(load(x, 4), Type::vector(f16, 8))); }),
+      "cannot cast f32x4 to f16x8: the lane counts differ");
   EXPECT_EQ(in_function([](auto&, auto x, auto) { let("v", reinterpret(load(x, 4), Type(f64))); }),
             "cannot reinterpret f32x4 as f64: the sizes differ");
   EXPECT_EQ(in_function([](auto&, auto, auto n) { let("v", reinterpret(n, ptr(f32))); }),
@@ -148,10 +150,12 @@ TEST(Rules, Tensors) {
             "an extent of a tensor reads a variable or memory; bind it with let");
   EXPECT_EQ(in_function([](auto&, auto, auto n) { registers("t", f32, {n}); }),
             "the registers tensor 't' needs constant extents");
-  EXPECT_EQ(in_function([](auto&, auto, auto) { shared("t", f32, {4}); }),
-            "the shared tensor 't' in the public function 'f'; shared memory is for CUDA functions");
-  EXPECT_EQ(in_kernel([](auto&, auto, auto n) { shared("t", f32, {4}, Layout::strided({n.expr()})); }),
-            "the shape of 't' is not constant");
+  EXPECT_EQ(
+      in_function([](auto&, auto, auto) { shared("t", f32, {4}); }),
+      "the shared tensor 't' in the public function 'f'; shared memory is for CUDA functions");
+  EXPECT_EQ(
+      in_kernel([](auto&, auto, auto n) { shared("t", f32, {4}, Layout::strided({n.expr()})); }),
+      "the shape of 't' is not constant");
   EXPECT_EQ(in_kernel([](auto&, auto, auto) { shared("t", f32, {16384}); }),
             "'k' declares 65536 bytes of shared memory with 't'; the limit is 49152, use "
             "dynamic_shared for more");
@@ -165,11 +169,12 @@ TEST(Rules, Tensors) {
             "a tensor in registers has no address");
   EXPECT_EQ(in_function([](auto&, auto x, auto) { global("t", x, {4, 4}).slice({0}, {2}); }),
             "slice() of a tensor of rank 2 takes 2 offsets and as many extents");
-  EXPECT_EQ(in_function([](auto&, auto x, auto) {
-              global("t", x, {4}, Layout::swizzled({}, 1, 0, 1)).slice({0}, {2});
-            }),
-            "slice() takes a row major, column major or strided tensor, not swizzle(row_major, 1, 0, "
-            "1)");
+  EXPECT_EQ(
+      in_function([](auto&, auto x, auto) {
+        global("t", x, {4}, Layout::swizzled({}, 1, 0, 1)).slice({0}, {2});
+      }),
+      "slice() takes a row major, column major or strided tensor, not swizzle(row_major, 1, 0, "
+      "1)");
   EXPECT_EQ(in_function([](auto&, auto x, auto) { (void)x.read({0}); }),
             "read() takes a tensor, not ptr(f32)");
   EXPECT_EQ(in_function([](auto&, auto x, auto) { global("t", x, {4}).store({0}, x); }),
@@ -248,37 +253,33 @@ TEST(Rules, Launches) {
               f.dynamic_shared_bytes(128);
             }),
             "'k' sets dynamic_shared_bytes to 128; its dynamic_shared tensors take 256");
-  EXPECT_EQ(without_place(refusal([](ScriptModule& m) {
-              m.cuda_kernel("k", [](Function& f) { f.grid_dim(1); });
-            })),
+  EXPECT_EQ(without_place(refusal(
+                [](ScriptModule& m) { m.cuda_kernel("k", [](Function& f) { f.grid_dim(1); }); })),
             "the cuda_kernel 'k' has no block_dim; set f.grid_dim(...) and f.block_dim(...)");
 }
 
 TEST(Rules, Modules) {
-  EXPECT_EQ(without_place(refusal([](ScriptModule& m) {
-              m.global_var("g", ptr(f32));
-            })),
+  EXPECT_EQ(without_place(refusal([](ScriptModule& m) { m.global_var("g", ptr(f32)); })),
             "the global variable 'g' is a scalar or a tensor, not ptr(f32)");
-  EXPECT_EQ(without_place(refusal([](ScriptModule& m) {
-              m.global_var("g", tensor(f32, {3}), {1, 2});
-            })),
-            "the global variable 'g' has 3 elements and 2 initial values");
-  EXPECT_EQ(without_place(refusal([](ScriptModule& m) {
-              m.global_var("g", tensor(f32, {hidet::DimExpr("n")}));
-            })),
+  EXPECT_EQ(
+      without_place(refusal([](ScriptModule& m) { m.global_var("g", tensor(f32, {3}), {1, 2}); })),
+      "the global variable 'g' has 3 elements and 2 initial values");
+  EXPECT_EQ(without_place(refusal(
+                [](ScriptModule& m) { m.global_var("g", tensor(f32, {hidet::DimExpr("n")})); })),
             "the global variable 'g' needs constant extents");
-  EXPECT_EQ(without_place(refusal([](ScriptModule& m) {
-              m.extern_func("e", {i32}, i32, nullptr);
-            })),
-            "the extern function 'e' has no address");
-  EXPECT_EQ(without_place(refusal([](ScriptModule& m) {
-              auto g = m.global_var("g", tensor(f32, {3}));
-              m.cpu_internal("one", [&](Function& f) { f.returns(g(0)); });
-              m.cuda_internal("two", [&](Function& f) { f.returns(g(1)); });
-            })),
-            "the global variable 'g' is used by a CUDA function and by a CPU function; make one for "
-            "each");
-  EXPECT_THAT(refusal([](ScriptModule&) {}), testing::EndsWith("error: the module 'bad' has no function"));
+  EXPECT_EQ(
+      without_place(refusal([](ScriptModule& m) { m.extern_func("e", {i32}, i32, nullptr); })),
+      "the extern function 'e' has no address");
+  EXPECT_EQ(
+      without_place(refusal([](ScriptModule& m) {
+        auto g = m.global_var("g", tensor(f32, {3}));
+        m.cpu_internal("one", [&](Function& f) { f.returns(g(0)); });
+        m.cuda_internal("two", [&](Function& f) { f.returns(g(1)); });
+      })),
+      "the global variable 'g' is used by a CUDA function and by a CPU function; make one for "
+      "each");
+  EXPECT_THAT(refusal([](ScriptModule&) {}),
+              testing::EndsWith("error: the module 'bad' has no function"));
   EXPECT_EQ(in_build([](ScriptModule& m) {
               m.cpu_internal("f", [](Function& f) { f.returns(f.arg("x", f32)); });
             }),
@@ -327,8 +328,9 @@ TEST(Rules, Primitives) {
             "scratch block 4; from 0 to 3");
   EXPECT_EQ(in_function([](auto&, auto, auto) { lang::printf("%d\n", Value()); }),
             "printf argument 1 has no value");
-  EXPECT_EQ(in_function([](auto&, auto, auto n) { lang::printf("%q\n", n); }),
-            "printf cannot print with '%q\n'; use d i u x c, with l or ll for 64 bits, f e g a, or p");
+  EXPECT_EQ(
+      in_function([](auto&, auto, auto n) { lang::printf("%q\n", n); }),
+      "printf cannot print with '%q\n'; use d i u x c, with l or ll for 64 bits, f e g a, or p");
   EXPECT_EQ(in_function([](auto&, auto, auto) { lang::printf(nullptr); }),
             "printf without a format");
 }
@@ -340,8 +342,9 @@ TEST(Rules, Calls) {
       m.public_func("f", [&](Function&) { body(g); });
     }));
   };
-  EXPECT_EQ(call([](auto& g) { g(registers("t", f32, {4})); }),
-            "the argument 'p' of g(ptr(f32) p) is given a tensor in registers, which has no address");
+  EXPECT_EQ(
+      call([](auto& g) { g(registers("t", f32, {4})); }),
+      "the argument 'p' of g(ptr(f32) p) is given a tensor in registers, which has no address");
   EXPECT_EQ(call([](auto& g) { g(Value()); }), "the argument 'p' of g(ptr(f32) p) has no value");
 }
 
