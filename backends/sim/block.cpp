@@ -184,6 +184,7 @@ void Worker::run_from(Launch& launch, std::atomic<int64_t>& next) {
 void Worker::run_in_order(Launch& launch) {
   published_.clear();
   more_reads_.clear();
+  atomics_.clear();
   if (!launch.program->in_order) {
     std::atomic<int64_t> next{0};
     return run_from(launch, next);
@@ -241,12 +242,16 @@ void Worker::report_waiting(const Block& block) const {
     const int32_t at = std::max(w.pc[lane] - (again ? 0 : 1), 0);
     if (first < 0) first = t.number, first_at = at;
     const int64_t idx[3] = {t.idx[0], t.idx[1], t.idx[2]};
-    const char* doing = state == State::ready     ? "is at "
-                        : state == State::barrier ? "waits at the barrier at "
-                        : state == State::named   ? "waits at a named barrier at "
-                        : state == State::mbarrier || state == State::cluster ? t.waits_for.c_str()
-                        : state == State::group ? "waits for its warp group at "
-                                                : "waits for its warp at ";
+    const NamedBarrier& named = block.named[t.barrier];
+    const std::string doing =
+        state == State::ready     ? "is at "
+        : state == State::barrier ? "waits at the barrier at "
+        : state == State::named
+            ? detail::concat("waits at named barrier ", t.barrier, " (", named.arrived, " of ",
+                             named.count, " threads are there) at ")
+        : again                 ? t.waits_for
+        : state == State::group ? "waits for its warp group at "
+                                : "waits for its warp at ";
     list += (list.empty() ? "" : "; ") + ("thread " + triple(idx)) + " " + doing +
             p.locs[static_cast<size_t>(at)].text();
   }

@@ -135,6 +135,11 @@ void Compiler::binary(const Binary& b, int32_t dst) {
   const int32_t y = cell(b.b);
   const uint16_t lanes = lanes_of(b.a->type);
   if (b.a->type.is_arithmetic()) require(b.a->type.dtype());
+  const bool shift = b.op == BinaryOp::shl || b.op == BinaryOp::shr,
+             division = b.op == BinaryOp::div || b.op == BinaryOp::mod ||
+                        b.op == BinaryOp::floordiv || b.op == BinaryOp::floormod;
+  if (env_.arithmetic && out_.on_gpu && (shift || division) && b.a->type.dtype().is_integer())
+    emit({Op::sane, shift, code_of(b.a->type), {}, lanes, 0, 0, y});
   emit({Op::binary, static_cast<uint8_t>(b.op), code_of(b.a->type), {}, lanes, dst, x, y});
 }
 
@@ -248,7 +253,12 @@ void Compiler::prim(const Prim& p, int32_t dst) {
       return;
     }
   if (hopper(p, dst)) return;
-  if (p.name == "prefetch" || p.name == "assume_aligned") return;
+  if (p.name == "prefetch") return;
+  if (p.name == "assume_aligned") {
+    const int32_t a = args(0);
+    emit({Op::aligned, 0, {}, {}, 1, 0, a, 0, static_cast<int32_t>(p.attrs.at(0))});
+    return;
+  }
   if (p.name == "scratch") {
     const int32_t slot = widened(p.args.at(0)), bytes = widened(p.args.at(1));
     emit({Op::scratch, 0, {}, {}, 1, dst, slot, bytes});

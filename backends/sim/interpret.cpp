@@ -261,10 +261,24 @@ void Worker::execute(Block& block, Warp& w, uint32_t mask, int32_t pc, int32_t s
         leave(pc);
         if (hopper(block, w, mask, in, at)) return;
         break;
+      case Op::aligned: aligned(block, w, mask, in, at); break;
+      case Op::sane: sane(block, w, mask, in, at); break;
       case Op::launch: m_.launch(w, p.launches[static_cast<size_t>(in.c)]); break;
     }
   }
   leave(pc);
+}
+
+void Worker::sane(const Block& block, const Warp& w, uint32_t mask, const Inst& in,
+                  int32_t at) const {
+  const int width = DType(in.type).bits();
+  for (int k = 0; k < in.lanes; k++)
+    bits(mask, [&](int i) {
+      const int64_t b = w.row(in.b + k)[i].i;
+      if (in.sub == 0 && b == 0) fail(block, w, i, at, "integer division by zero");
+      if (in.sub == 1 && (b < 0 || b >= width))
+        fail(block, w, i, at, detail::concat("shift of ", width, " bits by ", b));
+    });
 }
 
 void Worker::scratch(const Warp& w, const Inst& in) {

@@ -133,6 +133,7 @@ class Worker {
                             int32_t at) const;
   void print(const Warp& w, int lane, const Program& p, const Inst& in) const;
   void scratch(const Warp& w, const Inst& in);
+  void sane(const Block& block, const Warp& w, uint32_t mask, const Inst& in, int32_t at) const;
 
   // memory.cpp
   Space space(const Block& block, const Warp& w, int64_t object, int lane, int32_t at,
@@ -142,6 +143,7 @@ class Worker {
   [[noreturn]] void bad_access(const Block& block, const Warp& w, int lane, const Space& s,
                                int64_t offset, int64_t bytes, int64_t align, int32_t at,
                                const char* what, int32_t access) const;
+  void aligned(const Block& block, const Warp& w, uint32_t mask, const Inst& in, int32_t at) const;
   void memory(Block& block, Warp& w, Lanes lanes, const Inst& in, int32_t at);
   void atomic(Block& block, Warp& w, int lane, const Inst& in, int32_t at);
   void copy(Block& block, Warp& w, int lane, const Inst& in, int32_t at);
@@ -160,6 +162,14 @@ class Worker {
                     const Stamp& mine);
   void write_cell_of(Block& block, const Warp& w, int lane, const Space& s, ShadowCell& cell,
                      const Stamp& mine);
+  /// Atomics meet plain accesses, and not each other. `fresh`: does not use what was there.
+  void note_atomic(Block& block, const Warp& w, int lane, const Place& place, int32_t at,
+                   bool fresh);
+  void check_atomics(const Block& block, const Warp& w, int lane, const Space& s,
+                     const ShadowCell& cell, const Stamp& mine, bool write) const;
+  void check_reads(const Block& block, const Warp& w, int lane, const Space& s,
+                   const ShadowCell& cell, const Stamp& mine) const;
+  void never_written(Block& block, const Warp& w, int lane, const Space& s, int32_t at) const;
   void own(const Block& block, const Space& s, int64_t granule, bool write);
   bool ordered(const Block& block, const Warp& w, int lane, const Stamp& s) const;
   [[noreturn]] void race(const Block& block, const Warp& w, int lane, const Space& s,
@@ -186,6 +196,8 @@ class Worker {
   std::unordered_map<const uint8_t*, Published> published_;
   /// Further unordered reads, of programs where two do not tell all.
   std::unordered_map<const ShadowCell*, std::vector<Stamp>> more_reads_;
+  /// The last atomics, where there are some.
+  std::unordered_map<const ShadowCell*, std::vector<Stamp>> atomics_;
 };
 
 /// "(1, 0, 0)"

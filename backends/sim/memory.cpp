@@ -150,6 +150,23 @@ void Worker::check_written(const Block& block, const Warp& w, int lane, const Sp
                           ", that was never written"));
 }
 
+/// Checks a promise. Objects from outside are where they are; those of programs are multiples of 128 bytes.
+void Worker::aligned(const Block& block, const Warp& w, uint32_t mask, const Inst& in,
+                     int32_t at) const {
+  if (!options_.checks) return;
+  bits(mask, [&](int i) {
+    const int64_t p = w.row(in.a)[i].i, object = pointer::object(p);
+    const Space s = space(block, w, object, i, at, "assume_aligned");
+    int64_t address = pointer::offset(p);
+    if (object < kFirstLocal)
+      address += static_cast<int64_t>(reinterpret_cast<uintptr_t>(s.data) % 64);
+    if (address % in.c)
+      fail(block, w, i, at,
+           detail::concat("assume_aligned of '", *s.name, "': byte ", pointer::offset(p),
+                          " is not a multiple of ", in.c));
+  });
+}
+
 void Worker::memory(Block& block, Warp& w, Lanes lanes, const Inst& in, int32_t at) {
   const bool write = in.op == Op::store;
   const char* what = write ? "write" : "read";
@@ -194,11 +211,13 @@ void Worker::atomic(Block& block, Warp& w, int lane, const Inst& in, int32_t at)
       resolve(block, w, lane, w.row(in.a)[lane].i, bytes, bytes, at, "atomic access");
   const Space& s = place.space;
   if (s.tracked()) {
-    note_read(block, w, lane, place, at, kAtomic);
-    note_write(block, w, lane, place, at, kAtomic);
+    note_atomic(block, w, lane, place, at, in.sub == 3);
     if (block.program->fences) exchange_clocks(block, w, lane, place.data, s.shared);
   }
-  if (s.written) check_written(block, w, lane, s, place.offset, bytes, at);
+  if (s.written) {
+    if (in.sub != 3) check_written(block, w, lane, s, place.offset, bytes, at);
+    std::memset(s.written + s.stride * lane + place.offset, 1, static_cast<size_t>(bytes));
+  }
   const Cell old = read_cell(place.data, in.type), v = w.row(in.b)[lane];
   Cell next = v;
   switch (in.sub) {

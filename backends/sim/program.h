@@ -67,6 +67,8 @@ enum class Op : uint8_t {
   print,
   scratch,
   check,
+  aligned,  ///< a: pointer, c: what its address is a multiple of
+  sane,     ///< b: right operand of the division (sub 0) or shift (sub 1) that follows
   launch,
   hopper,  ///< sub: Hopper; c: number of its HopperCall
 };
@@ -158,6 +160,7 @@ struct Environment {
   const ir::Module& module;
   const std::unordered_map<const ir::Node*, int64_t>& globals;  ///< pointers to module variables
   const std::map<std::string, int64_t>& symbols;
+  bool arithmetic;      ///< with Op::sane
   int64_t first_local;  ///< number of the first object of a program
 };
 Program compile(const ir::Function& f, const Environment& env);

@@ -42,14 +42,16 @@ void Worker::race(const Block& block, const Warp& w, int lane, const Space& s, c
   const int64_t b = other.run - block.launch->first_run - 1, size = block.launch->cluster_size();
   int64_t at[3];
   block.launch->place(b / size, b % size, at);
-  const char* order = other.run == block.run ? " of the same block are not ordered by a barrier"
-                                             : " are not ordered";
+  const auto kind = [](const Stamp& x, bool is_write) {
+    return x.flags & kAtomic ? "atomic access" : is_write ? "write" : "read";
+  };
   fail(block, w, lane, mine.at,
-       detail::concat("race on '", *s.name, "': this ", mine.flags & kAtomic ? "atomic " : "",
-                      write ? "write" : "read", " and the ", other.flags & kAtomic ? "atomic " : "",
-                      other_write ? "write" : "read", " at ", line_of(*block.program, other),
+       detail::concat("race on '", *s.name, "': this ", kind(mine, write), " and the ",
+                      kind(other, other_write), " at ", line_of(*block.program, other),
                       " by thread ", triple(idx),
-                      other.run == block.run ? "" : " of block " + triple(at), order));
+                      other.run == block.run
+                          ? " of the same block are not ordered by a barrier"
+                          : " of block " + triple(at) + " are not ordered"));
 }
 
 ShadowCell& Worker::cell(const Space& s, int64_t granule) {
@@ -100,18 +102,10 @@ void Worker::read_cell_of(Block& block, const Warp& w, int lane, const Space& s,
     fail(block, w, lane, mine.at,
          detail::concat("read of '", *s.name, "' before cp_async_wait for the copy at ",
                         line_of(*block.program, c.write)));
-  if (s.shared && !in_block && !block.unwritten) {
-    // Reported at the next barrier: a thread that runs later may write it before, which is a race.
-    try {
-      fail(block, w, lane, mine.at,
-           detail::concat("read of shared memory '", *s.name, "' that was never written"));
-    } catch (const Error&) {
-      block.unwritten = std::current_exception();
-    }
-  }
-  const bool both_atomic = mine.flags & c.write.flags & kAtomic;
-  if (!both_atomic && (!s.shared || in_block) && !ordered(block, w, lane, c.write))
+  if (s.shared && !in_block) never_written(block, w, lane, s, mine.at);
+  if ((!s.shared || in_block) && !ordered(block, w, lane, c.write))
     race(block, w, lane, s, mine, false, c.write, true);
+  check_atomics(block, w, lane, s, c, mine, false);
   // Two reads by different threads meet any write that some read meets. The second is of another block or warp where
   // there is one, since barriers order those of a block, and a warp orders its own.
   const auto peers = [](const Stamp& x, const Stamp& y) {
@@ -150,24 +144,83 @@ void Worker::note_write(Block& block, const Warp& w, int lane, const Place& plac
 
 void Worker::write_cell_of(Block& block, const Warp& w, int lane, const Space& s, ShadowCell& c,
                            const Stamp& mine) {
-  const auto live = [&](const Stamp& x) { return !s.shared || x.run >= block.first_run; };
-  if ((c.write.flags & kPending) && live(c.write))
+  if ((c.write.flags & kPending) && (!s.shared || c.write.run >= block.first_run))
     fail(block, w, lane, mine.at,
          detail::concat("race on '", *s.name, "': this write meets the copy at ",
                         line_of(*block.program, c.write), " that was not waited for"));
-  const auto check = [&](const Stamp& x, bool write) {
-    if (!(mine.flags & x.flags & kAtomic) && live(x) && !ordered(block, w, lane, x))
-      race(block, w, lane, s, mine, true, x, write);
-  };
-  check(c.write, true), check(c.read, false), check(c.other_read, false);
-  if (block.program->partial) {
-    const auto more = more_reads_.find(&c);
-    if (more != more_reads_.end()) {
-      for (const Stamp& x : more->second) check(x, false);
-      more_reads_.erase(more);
-    }
-  }
+  if ((!s.shared || c.write.run >= block.first_run) && !ordered(block, w, lane, c.write))
+    race(block, w, lane, s, mine, true, c.write, true);
+  check_reads(block, w, lane, s, c, mine);
+  check_atomics(block, w, lane, s, c, mine, true);
+  if (block.program->partial) more_reads_.erase(&c);
+  if (c.write.flags & kAtomics) atomics_.erase(&c);
   c.write = mine;
+}
+
+void Worker::never_written(Block& block, const Warp& w, int lane, const Space& s,
+                           int32_t at) const {
+  if (block.unwritten) return;
+  // Reported at the next barrier: a thread that runs later may write it before, which is a race.
+  try {
+    fail(block, w, lane, at,
+         detail::concat("read of shared memory '", *s.name, "' that was never written"));
+  } catch (const Error&) {
+    block.unwritten = std::current_exception();
+  }
+}
+
+void Worker::check_reads(const Block& block, const Warp& w, int lane, const Space& s,
+                         const ShadowCell& c, const Stamp& mine) const {
+  const auto check = [&](const Stamp& x) {
+    if ((!s.shared || x.run >= block.first_run) && !ordered(block, w, lane, x))
+      race(block, w, lane, s, mine, true, x, false);
+  };
+  check(c.read), check(c.other_read);
+  if (!block.program->partial) return;
+  const auto more = more_reads_.find(&c);
+  if (more != more_reads_.end())
+    for (const Stamp& x : more->second) check(x);
+}
+
+void Worker::check_atomics(const Block& block, const Warp& w, int lane, const Space& s,
+                           const ShadowCell& c, const Stamp& mine, bool write) const {
+  if (!(c.write.flags & kAtomics)) return;
+  const auto list = atomics_.find(&c);
+  if (list == atomics_.end()) return;
+  for (const Stamp& x : list->second)
+    if ((!s.shared || x.run >= block.first_run) && !ordered(block, w, lane, x))
+      race(block, w, lane, s, mine, write, x, true);
+}
+
+void Worker::note_atomic(Block& block, const Warp& w, int lane, const Place& place, int32_t at,
+                         bool fresh) {
+  const Stamp mine = now(block, w, lane, at, kAtomic);
+  const Space& s = place.space;
+  const int64_t end = (place.offset + place.bytes - 1) >> s.shift;
+  for (int64_t g = place.offset >> s.shift; g <= end; g++) {
+    if (block.launch->parallel && !s.shared) own(block, s, g, true);
+    ShadowCell& c = cell(s, g);
+    const bool in_block = c.write.run >= block.first_run;
+    if ((c.write.flags & kPending) && (!s.shared || in_block))
+      fail(block, w, lane, mine.at,
+           detail::concat("atomic access of '", *s.name, "' before cp_async_wait for the copy at ",
+                          line_of(*block.program, c.write)));
+    if (s.shared && !in_block) {
+      if (!fresh) never_written(block, w, lane, s, at);
+      c.write = mine;
+    }
+    if (!(c.write.flags & kAtomic) && !ordered(block, w, lane, c.write))
+      race(block, w, lane, s, mine, true, c.write, true);
+    check_reads(block, w, lane, s, c, mine);
+    std::vector<Stamp>& list = atomics_[&c];
+    std::erase_if(list, [&](const Stamp& x) {
+      return (s.shared && x.run < block.first_run) || ordered(block, w, lane, x);
+    });
+    // More than a warp of them: what meets one of those that are gone meets one of these.
+    if (list.size() > kWarp) list.erase(list.begin());
+    list.push_back(mine);
+    c.write.flags |= kAtomics;
+  }
 }
 
 }  // namespace hidet::backends::sim

@@ -139,8 +139,8 @@ const Program& Machine::program(const ir::Function& f, int64_t* first_local) {
   auto& entry = programs_[&f];
   if (!entry.first) {
     entry.second = kFirstLocal + static_cast<int64_t>(programs_.size() - 1) * kLocalsPerProgram;
-    entry.first =
-        std::make_unique<Program>(compile(f, {module_, globals_, options_.symbols, entry.second}));
+    entry.first = std::make_unique<Program>(
+        compile(f, {module_, globals_, options_.symbols, options_.arithmetic, entry.second}));
     HIDET_REQUIRE(static_cast<int64_t>(entry.first->locals.size()) <= kLocalsPerProgram,
                   ErrorCode::usage, f.loc.text(), "'", f.name, "' declares more than ",
                   kLocalsPerProgram, " tensors");

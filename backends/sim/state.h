@@ -26,8 +26,8 @@ struct Stamp {
     return run == s.run && clock == s.clock && thread == s.thread && flags == s.flags;
   }
 };
-/// Flags: by an atomic; the target of a copy that was not waited for.
-constexpr uint8_t kAtomic = 1, kPending = 2;
+/// Flags: by an atomic; the target of a copy that was not waited for; of a cell's write: the worker has a list of atomics there.
+constexpr uint8_t kAtomic = 1, kPending = 2, kAtomics = 4;
 
 /// The last write, and two reads by different threads, of a granule of memory.
 struct ShadowCell {

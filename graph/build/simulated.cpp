@@ -76,6 +76,8 @@ void Simulated::run(const Group& g, int kernel, const SymbolMap& symbols,
   backends::SimOptions sim;
   sim.checks = options.checks;
   sim.symbols.insert(symbols.begin(), symbols.end());
+  for (size_t i = g.inputs.size(); i < args.size(); i++)
+    sim.undefined.push_back(static_cast<int>(i));
   backends::simulate(k.recorded, "launch", args, sim);
   if (!options.hook) return;
   const FlowGraph::Node& named = g.anchor ? *g.anchor : *g.members.back();

@@ -22,6 +22,9 @@ struct SimOptions {
   /// simulation is stopped with a report of who is where.
   int64_t max_steps = int64_t{1} << 34;
   std::map<std::string, int64_t> symbols = {};  ///< values of dim symbols
+  /// Reports integer divisions by zero and shifts out of range in kernels. The language gives them a value (0, or what
+  /// shifting bit by bit gives), so that correct programs may have them.
+  bool arithmetic = false;
   /// Numbers of arguments whose tensors hold nothing at first: outputs and workspaces. What reads them before it is
   /// written is reported.
   std::vector<int> undefined = {};
