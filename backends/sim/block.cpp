@@ -237,9 +237,9 @@ void Worker::report_waiting(const Block& block) const {
     if (std::find(listed.begin(), listed.end(), place) != listed.end() || listed.size() == 4)
       continue;
     listed.push_back(place);
-    const bool again =
-        state == State::mbarrier || state == State::cluster;  // it will run once more
-    const int32_t at = std::max(w.pc[lane] - (again ? 0 : 1), 0);
+    // Instructions that will run, or run once more.
+    const bool again = state == State::mbarrier || state == State::cluster;
+    const int32_t at = std::max(w.pc[lane] - (again || state == State::ready ? 0 : 1), 0);
     if (first < 0) first = t.number, first_at = at;
     const int64_t idx[3] = {t.idx[0], t.idx[1], t.idx[2]};
     const NamedBarrier& named = block.named[t.barrier];

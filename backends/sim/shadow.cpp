@@ -49,9 +49,8 @@ void Worker::race(const Block& block, const Warp& w, int lane, const Space& s, c
        detail::concat("race on '", *s.name, "': this ", kind(mine, write), " and the ",
                       kind(other, other_write), " at ", line_of(*block.program, other),
                       " by thread ", triple(idx),
-                      other.run == block.run
-                          ? " of the same block are not ordered by a barrier"
-                          : " of block " + triple(at) + " are not ordered"));
+                      other.run == block.run ? " of the same block are not ordered by a barrier"
+                                             : " of block " + triple(at) + " are not ordered"));
 }
 
 ShadowCell& Worker::cell(const Space& s, int64_t granule) {

@@ -67,7 +67,8 @@ const Fault kTable[] = {
        auto bytes = let("bytes", reinterpret(k.x, ptr(u8)));
        FAULT(bytes[bad ? 256 : 255] = cast(Value(1), u8));
      },
-     "write outside 'x' (as 'bytes'): index 64 on; it has 64 elements (kernel 'fault', block (0, 0, 0), thread "
+     "write outside 'x' (as 'bytes'): index 64 on; it has 64 elements (kernel 'fault', block (0, "
+     "0, 0), thread "
      "(0, 0, 0))"},
     {"AtomicBehindTheEnd", 1, 4,
      [](const Args& k, bool bad) { FAULT(atomic_add(k.n + (threadIdx.x + (bad ? 13 : 12)), 1)); },
@@ -109,7 +110,8 @@ const Fault kTable[] = {
        auto p = let("p", s.ptr(0));
        FAULT(p[bad ? 32 : 31] = 2.0f);
      },
-     "write outside 's' (as 'p'): index 32 on; it has 32 elements (kernel 'fault', block (0, 0, 0), thread "
+     "write outside 's' (as 'p'): index 32 on; it has 32 elements (kernel 'fault', block (0, 0, "
+     "0), thread "
      "(0, 0, 0))"},
     {"DynamicSharedIndexOutside", 1, 8,
      [](const Args&, bool bad) {
@@ -124,7 +126,8 @@ const Fault kTable[] = {
        auto p = let("p", s.ptr(0));
        FAULT(p[threadIdx.x + (bad ? 1 : 0)] = 1.0f);
      },
-     "write outside 's' (as 'p'): index 8 on; it has 8 elements (kernel 'fault', block (0, 0, 0), thread "
+     "write outside 's' (as 'p'): index 8 on; it has 8 elements (kernel 'fault', block (0, 0, 0), "
+     "thread "
      "(7, 0, 0))"},
     {"RegisterIndexOutside", 1, 33,
      [](const Args& k, bool bad) {

@@ -16,7 +16,8 @@ const Fault kTable[] = {
        if (!bad) syncthreads();
        OTHER(k.x[threadIdx.x] = s[63 - threadIdx.x]);
      },
-     "race on 's': this write and the read at $ by thread (31, 0, 0) of the same block are not ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (32, 0, 0))"},
+     "race on 's': this write and the read at $ by thread (31, 0, 0) of the same block are not "
+     "ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (32, 0, 0))"},
     {"SharedWriteByAll", 1, 33,
      [](const Args&, bool bad) {
        auto s = shared("s", f32, {33});
@@ -52,7 +53,8 @@ const Fault kTable[] = {
          OTHER(s(next, threadIdx.x) = sum);
        }
      },
-     "race on 's': this read and the write at $ by thread (0, 0, 0) of the same block are not ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (32, 0, 0))"},
+     "race on 's': this read and the write at $ by thread (0, 0, 0) of the same block are not "
+     "ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (32, 0, 0))"},
     {"SyncwarpWhereSyncthreadsIsNeeded", 1, 64,
      [](const Args& k, bool bad) {
        auto s = shared("s", f32, {64});
@@ -61,7 +63,8 @@ const Fault kTable[] = {
        else syncthreads();
        OTHER(k.x[threadIdx.x] = s[(threadIdx.x + 1) % 64]);
      },
-     "race on 's': this write and the read at $ by thread (31, 0, 0) of the same block are not ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (32, 0, 0))"},
+     "race on 's': this write and the read at $ by thread (31, 0, 0) of the same block are not "
+     "ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (32, 0, 0))"},
     {"LanesThatTrustTheirWarp", 1, 32,
      [](const Args& k, bool bad) {
        auto s = shared("s", f32, {32});
@@ -84,7 +87,8 @@ const Fault kTable[] = {
          if (!bad) syncwarp();
        }
      },
-     "race on 's': this read and the write at $ by thread (8, 0, 0) of the same block are not ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (0, 0, 0))"},
+     "race on 's': this read and the write at $ by thread (8, 0, 0) of the same block are not "
+     "ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (0, 0, 0))"},
     {"ReductionThatSkipsItsLastBarrier", 1, 64,
      [](const Args& k, bool bad) {
        auto s = shared("s", f32, {64});
@@ -108,7 +112,8 @@ const Fault kTable[] = {
        if (!bad) syncthreads();
        OTHER(let("v", k.x[(threadIdx.x + 32) % 64]));
      },
-     "race on 'x': this write and the read at $ by thread (0, 0, 0) of the same block are not ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (32, 0, 0))"},
+     "race on 'x': this write and the read at $ by thread (0, 0, 0) of the same block are not "
+     "ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (32, 0, 0))"},
     {"BlocksWriteOnePlace", 3, 1,
      [](const Args& k, bool bad) {
        FAULT(OTHER(k.x[bad ? blockIdx.x / 2 : Value(blockIdx.x)] = 1.0f));
@@ -141,7 +146,8 @@ const Fault kTable[] = {
        auto from = let("from", bad ? 1 - blockIdx.x : Value(blockIdx.x));
        OTHER(let("v", k.x[from * 32 + threadIdx.x]));
      },
-     "race on 'x': this write and the read at $ by thread (0, 0, 0) of block (0, 0, 0) are not ordered (kernel 'fault', block (1, 0, 0), thread (0, 0, 0))"},
+     "race on 'x': this write and the read at $ by thread (0, 0, 0) of block (0, 0, 0) are not "
+     "ordered (kernel 'fault', block (1, 0, 0), thread (0, 0, 0))"},
     {"PlainWriteAgainstAnAtomic", 1, 64,
      [](const Args& k, bool bad) {
        auto s = shared("s", i32, {1});
@@ -158,7 +164,7 @@ const Fault kTable[] = {
        if (!bad) syncthreads();
        if (auto _ = when(threadIdx.x == 0)) FAULT(let("v", k.n[0]));
      },
-     "race on 'n': this read and the atomic access at $ by thread (31, 0, 0) of the same block are "
+     "race on 'n': this read and the atomic access at $ by thread (1, 0, 0) of the same block are "
      "not ordered by a "
      "barrier (kernel 'fault', block (0, 0, 0), thread (0, 0, 0))"},
     {"PlainReadOfAnotherBlocksAtomic", 2, 1,
@@ -166,7 +172,8 @@ const Fault kTable[] = {
        FAULT(atomic_add(k.n + (bad ? Value(0) : Value(blockIdx.x)), 1));
        OTHER(let("v", k.n[blockIdx.x * 1]));
      },
-     "race on 'n': this atomic access and the read at $ by thread (0, 0, 0) of block (0, 0, 0) are not ordered (kernel 'fault', block (1, 0, 0), thread (0, 0, 0))"},
+     "race on 'n': this atomic access and the read at $ by thread (0, 0, 0) of block (0, 0, 0) are "
+     "not ordered (kernel 'fault', block (1, 0, 0), thread (0, 0, 0))"},
     {"VectorsThatOverlap", 1, 8,
      [](const Args& k, bool bad) {
        auto v = let("v", load(k.x + 32, 4));
@@ -195,7 +202,8 @@ const Fault kTable[] = {
        }
        if (auto _ = when(threadIdx.x < 64)) OTHER(k.x[threadIdx.x] = s[threadIdx.x + 32]);
      },
-     "race on 's': this write and the read at $ by thread (32, 0, 0) of the same block are not ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (64, 0, 0))"},
+     "race on 's': this write and the read at $ by thread (32, 0, 0) of the same block are not "
+     "ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (64, 0, 0))"},
     {"NamedBarriersOfTwoHalves", 1, 128,
      [](const Args& k, bool bad) {
        auto s = shared("s", f32, {128});
@@ -206,7 +214,8 @@ const Fault kTable[] = {
            let("from", bad ? (threadIdx.x + 64) % 128 : half * 64 + (threadIdx.x + 32) % 64);
        OTHER(let("v", s[from] + k.x[0]));
      },
-     "race on 's': this write and the read at $ by thread (32, 0, 0) of the same block are not ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (96, 0, 0))"},
+     "race on 's': this write and the read at $ by thread (32, 0, 0) of the same block are not "
+     "ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (96, 0, 0))"},
     {"ArrivalBeforeTheWrite", 1, 64,
      [](const Args& k, bool bad) {
        auto s = shared("s", f32, {32});
@@ -243,7 +252,9 @@ const Fault kTable[] = {
          }
        }
      },
-     "divergent barrier or warp operation, which some threads never reach: thread (32, 0, 0) waits at named barrier 1 (32 of 64 threads are there) at $ (kernel 'fault', block (0, 0, 0), thread (32, 0, 0))"},
+     "divergent barrier or warp operation, which some threads never reach: thread (32, 0, 0) waits "
+     "at named barrier 1 (32 of 64 threads are there) at $ (kernel 'fault', block (0, 0, 0), "
+     "thread (32, 0, 0))"},
     {"FlagWithoutAFenceBeforeIt", 2, 1,
      [](const Args& k, bool bad) {
        if (auto _ = when(blockIdx.x == 0)) {
@@ -359,7 +370,8 @@ const Fault kTable[] = {
        }
        if (auto _ = when(threadIdx.x == 127)) FAULT(s[0] = 2.0f);
      },
-     "race on 's': this write and the read at $ by thread (95, 0, 0) of the same block are not ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (127, 0, 0))"},
+     "race on 's': this write and the read at $ by thread (95, 0, 0) of the same block are not "
+     "ordered by a barrier (kernel 'fault', block (0, 0, 0), thread (127, 0, 0))"},
     {"CopyIntoWhatIsStillRead", 1, 64,
      [](const Args& k, bool bad) {
        auto s = shared("s", f32, {2, 64});
@@ -376,7 +388,8 @@ const Fault kTable[] = {
          FAULT(sum += s(i % 2, 63 - t));
        }
      },
-     "read of 's' before cp_async_wait for the copy at $ (kernel 'fault', block (0, 0, 0), thread (0, 0, 0))"},
+     "read of 's' before cp_async_wait for the copy at $ (kernel 'fault', block (0, 0, 0), thread "
+     "(0, 0, 0))"},
 };
 
 PLANTED_FAULTS(Races, kTable);

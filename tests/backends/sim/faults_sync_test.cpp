@@ -24,7 +24,8 @@ const Fault kTable[] = {
        if (auto _ = when(threadIdx.x < (bad ? 40 : 64))) FAULT(syncthreads());
        OTHER(syncthreads());
      },
-     divergent("thread (0, 0, 0) waits at the barrier at #; thread (40, 0, 0) waits at the barrier at $")},
+     divergent("thread (0, 0, 0) waits at the barrier at #; thread (40, 0, 0) waits at the barrier "
+               "at $")},
     {"BarrierInBothBranches", 1, 64,
      [](const Args& k, bool bad) {
        auto c = let("c", bad ? threadIdx.x < 32 : threadIdx.x >= 0);
@@ -32,7 +33,8 @@ const Fault kTable[] = {
        if (auto _ = otherwise()) OTHER(syncthreads());
        k.x[threadIdx.x] = 1.0f;
      },
-     divergent("thread (0, 0, 0) waits at the barrier at #; thread (32, 0, 0) waits at the barrier at $")},
+     divergent("thread (0, 0, 0) waits at the barrier at #; thread (32, 0, 0) waits at the barrier "
+               "at $")},
     {"BarrierInALoopOfDifferentLengths", 1, 64,
      [](const Args&, bool bad) {
        for (auto i : range(bad ? 1 + threadIdx.x / 32 : Value(2))) {
@@ -41,7 +43,8 @@ const Fault kTable[] = {
        }
        FAULT(syncthreads());
      },
-     divergent("thread (0, 0, 0) waits at the barrier at #; thread (32, 0, 0) waits at the barrier at $")},
+     divergent("thread (0, 0, 0) waits at the barrier at #; thread (32, 0, 0) waits at the barrier "
+               "at $")},
     {"BarrierMissedByBreak", 1, 64,
      [](const Args&, bool bad) {
        for (auto i : range(3)) {
@@ -52,7 +55,8 @@ const Fault kTable[] = {
        }
        OTHER(syncthreads());
      },
-     divergent("thread (0, 0, 0) waits at the barrier at #; thread (5, 0, 0) waits at the barrier at $")},
+     divergent(
+         "thread (0, 0, 0) waits at the barrier at #; thread (5, 0, 0) waits at the barrier at $")},
     {"CountingBarrierSkipped", 1, 64,
      [](const Args& k, bool bad) {
        if (bad) {
@@ -62,7 +66,8 @@ const Fault kTable[] = {
        }
        OTHER(syncthreads());
      },
-     divergent("thread (0, 0, 0) waits at the barrier at #; thread (63, 0, 0) waits at the barrier at $")},
+     divergent("thread (0, 0, 0) waits at the barrier at #; thread (63, 0, 0) waits at the barrier "
+               "at $")},
     {"NamedBarrierThatNobodyElseReaches", 1, 96,
      [](const Args&, bool bad) {
        if (auto _ = when(threadIdx.x < (bad ? 32 : 64))) FAULT(barrier_sync(3, 64));
@@ -79,7 +84,8 @@ const Fault kTable[] = {
          barrier_sync(bad ? 1 : 2, 64);
        }
      },
-     divergent("thread (0, 0, 0) waits at named barrier 1 (32 of 64 threads are there) at #; thread (32, 0, 0) waits at "
+     divergent("thread (0, 0, 0) waits at named barrier 1 (32 of 64 threads are there) at #; "
+               "thread (32, 0, 0) waits at "
                "named barrier 2 (32 of 64 threads are there) at $")},
     {"NamedBarrierOfPartOfAWarp", 1, 64,
      [](const Args&, bool bad) { FAULT(barrier_sync(1, bad ? 48 : 64)); },
@@ -89,7 +95,8 @@ const Fault kTable[] = {
        if (auto _ = when(threadIdx.x < 32)) barrier_sync(1, 64);
        if (auto _ = otherwise()) FAULT(barrier_sync(1, bad ? 96 : 64));
      },
-     "named barrier 1 for 96 threads, where others wait for 64 (kernel 'fault', block (0, 0, 0), thread (32, 0, 0))"},
+     "named barrier 1 for 96 threads, where others wait for 64 (kernel 'fault', block (0, 0, 0), "
+     "thread (32, 0, 0))"},
     {"NamedBarrierThatDoesNotExist", 1, 32,
      [](const Args&, bool bad) { FAULT(barrier_sync(bad ? 16 : 15, 32)); },
      std::string("named barrier 16; there are 16, from 0 to 15") + kEnd},
@@ -98,13 +105,15 @@ const Fault kTable[] = {
        if (auto _ = when(threadIdx.x < (bad ? 16 : 32))) FAULT(shfl(threadIdx.x, 0));
        OTHER(syncwarp());
      },
-     divergent("thread (0, 0, 0) waits for its warp at #; thread (16, 0, 0) waits for its warp at $")},
+     divergent(
+         "thread (0, 0, 0) waits for its warp at #; thread (16, 0, 0) waits for its warp at $")},
     {"ShuffleWhileOthersWaitAtTheBarrier", 1, 64,
      [](const Args&, bool bad) {
        if (auto _ = when(threadIdx.x < (bad ? 8 : 32))) FAULT(shfl_xor(threadIdx.x, 4));
        OTHER(syncthreads());
      },
-     divergent("thread (0, 0, 0) waits for its warp at #; thread (8, 0, 0) waits at the barrier at $")},
+     divergent(
+         "thread (0, 0, 0) waits for its warp at #; thread (8, 0, 0) waits at the barrier at $")},
     {"ShuffleFromALaneThatIsNotThere", 1, 16,
      [](const Args&, bool bad) { FAULT(shfl_xor(threadIdx.x, bad ? 16 : 8)); },
      std::string("shuffle from lane 16 of the warp, which the block does not have") + kEnd},
@@ -121,7 +130,8 @@ const Fault kTable[] = {
          FAULT(ballot(threadIdx.x > 3));
        OTHER(syncwarp());
      },
-     divergent("thread (0, 0, 0) waits for its warp at #; thread (1, 0, 0) waits for its warp at $")},
+     divergent(
+         "thread (0, 0, 0) waits for its warp at #; thread (1, 0, 0) waits for its warp at $")},
     {"MatrixLoadOfHalfAWarp", 1, 32,
      [](const Args& k, bool bad) {
        auto s = filled(k);
@@ -142,9 +152,11 @@ const Fault kTable[] = {
        auto a = let("a", broadcast(cast(k.n[0], u32), 4));
        auto b = let("b", broadcast(cast(k.n[0], u32), 2));
        auto c = let("c", broadcast(k.x[0], 4));
-       if (auto _ = when(threadIdx.x >= (bad ? 16 : 0))) FAULT(let("d", mma_m16n8k16_f16_f32(a, b, c)));
+       if (auto _ = when(threadIdx.x >= (bad ? 16 : 0)))
+         FAULT(let("d", mma_m16n8k16_f16_f32(a, b, c)));
      },
-     "a matrix instruction needs all 32 lanes of the warp, not 16 (kernel 'fault', block (0, 0, 0), thread (16, 0, 0))"},
+     "a matrix instruction needs all 32 lanes of the warp, not 16 (kernel 'fault', block (0, 0, "
+     "0), thread (16, 0, 0))"},
     {"CopyReadBeforeItsWait", 1, 32,
      [](const Args& k, bool bad) {
        auto s = shared("s", f32, {128});
@@ -189,7 +201,8 @@ const Fault kTable[] = {
        if (!bad) syncthreads();
        if (auto _ = when(t >= 32)) FAULT(let("v", s[t - 32]));
      },
-     "race on 's': this read and the write at $ by thread (0, 0, 0) of the same block are not ordered by a barrier "
+     "race on 's': this read and the write at $ by thread (0, 0, 0) of the same block are not "
+     "ordered by a barrier "
      "(kernel 'fault', block (0, 0, 0), thread (32, 0, 0))"},
     {"WriteOverACopyOnItsWay", 1, 1,
      [](const Args& k, bool bad) {
@@ -200,49 +213,68 @@ const Fault kTable[] = {
        FAULT(s[1] = 1.0f);
      },
      std::string("race on 's': this write meets the copy at $ that was not waited for") + kEnd},
-    {"FlagThatNobodySets", 1, 1,
+    {"FlagThatNobodySets",
+     1,
+     1,
      [](const Args& k, bool bad) {
        if (!bad) atomic_exch(k.n, 1);
-       FAULT(for (auto _ : loop_while(atomic_add(k.n, 0) == 0)) comment("waits"));
+       lines.fault = __LINE__ + 1;
+       for (auto _ : loop_while(atomic_add(k.n, 0) == 0)) comment("waits");
      },
      std::string("stopped after 50000 loop iterations: thread (0, 0, 0) is at #") + kEnd,
      {.max_steps = 50000}},
-    {"BlocksThatWaitForEachOther", 2, 1,
+    {"BlocksThatWaitForEachOther",
+     2,
+     1,
      [](const Args& k, bool bad) {
        auto b = let("b", blockIdx.x);
        if (!bad) atomic_exch(k.n + b, 1);
-       FAULT(for (auto _ : loop_while(atomic_add(k.n + (1 - b), 0) == 0)) comment("waits"));
+       lines.fault = __LINE__ + 1;
+       for (auto _ : loop_while(atomic_add(k.n + (1 - b), 0) == 0)) comment("waits");
        if (bad) atomic_exch(k.n + b, 1);
      },
      std::string("stopped after 2000000 loop iterations: thread (0, 0, 0) is at #") + kEnd,
      {.max_steps = 2000000}},
-    {"LockThatIsNotGivenBack", 1, 64,
+    {"LockThatIsNotGivenBack",
+     1,
+     8,
      [](const Args& k, bool bad) {
        FAULT(for (auto _ : loop_while(atomic_cas(k.n, 0, 1) != 0)) comment("waits"));
        if (bad) {
-         if (auto _ = when(threadIdx.x != 7)) atomic_exch(k.n, 0);
+         if (auto _ = when(threadIdx.x != 3)) atomic_exch(k.n, 0);
        } else {
          atomic_exch(k.n, 0);
        }
      },
-     "stopped after 300000 loop iterations: thread (8, 0, 0) is at # (kernel 'fault', block (0, 0, 0), thread (8, 0, 0))",
-     {.max_steps = 300000}},
+     "stopped after 400000 loop iterations: thread (4, 0, 0) is at # (kernel 'fault', block (0, 0, "
+     "0), thread (4, 0, 0))",
+     {.max_steps = 400000}},
     {"AssertOfAThread", 2, 40,
      [](const Args&, bool bad) {
        auto i = let("i", blockIdx.x * 40 + threadIdx.x);
        FAULT(assert_(i < (bad ? 77 : 80), "i is in range"));
      },
      "i is in range (kernel 'fault', block (1, 0, 0), thread (37, 0, 0))"},
-    {"DivisionByZero", 1, 32,
-     [](const Args& k, bool bad) { FAULT(let("v", 100 / (k.n[0] + threadIdx.x - (bad ? 9 : -1)))); },
+    {"DivisionByZero",
+     1,
+     32,
+     [](const Args& k, bool bad) {
+       FAULT(let("v", 100 / (k.n[0] + threadIdx.x - (bad ? 9 : -1))));
+     },
      "integer division by zero (kernel 'fault', block (0, 0, 0), thread (9, 0, 0))",
      {.arithmetic = true}},
-    {"RemainderByZero", 1, 32,
+    {"RemainderByZero",
+     1,
+     32,
      [](const Args& k, bool bad) { FAULT(let("v", threadIdx.x % (k.n[0] + (bad ? 0 : 3)))); },
      std::string("integer division by zero") + kEnd,
      {.arithmetic = true}},
-    {"ShiftOutOfRange", 1, 40,
-     [](const Args& k, bool bad) { FAULT(let("v", (k.n[0] + 1) << (bad ? Value(threadIdx.x) : threadIdx.x % 32))); },
+    {"ShiftOutOfRange",
+     1,
+     40,
+     [](const Args& k, bool bad) {
+       FAULT(let("v", (k.n[0] + 1) << (bad ? Value(threadIdx.x) : threadIdx.x % 32)));
+     },
      "shift of 32 bits by 32 (kernel 'fault', block (0, 0, 0), thread (32, 0, 0))",
      {.arithmetic = true}},
 };
