@@ -197,6 +197,18 @@ constexpr auto any_math = [](const Inst& in, DType t, Cell a, Cell b, Cell c) {
 constexpr auto any_select = [](const Inst&, DType, Cell a, Cell b, Cell c) { return c.i ? a : b; };
 constexpr auto negate = [](float a, float) { return -a; };
 
+void fma_f32(const Inst&, Cell* d, const Cell* a, const Cell* b, const Cell* c, Lanes lanes) {
+  bits(lanes.mask, [=](int i) { d[i].f = std::fma(a[i].f, b[i].f, c[i].f); });
+}
+void math_f32(const Inst& in, Cell* d, const Cell* a, const Cell*, const Cell*, Lanes lanes) {
+  const MathFnF f = kMath[in.sub].f;
+  bits(lanes.mask, [=](int i) { d[i].f = f(a[i].f); });
+}
+LaneFn math_function(const Inst& in) {
+  if (in.type != D::f32 || in.lanes != 1) return general<any_math>;
+  return in.sub == 255 ? fma_f32 : in.sub < kMathRows ? math_f32 : general<any_math>;
+}
+
 LaneFn binary_function(const Inst& in) {
   if (in.lanes == 1)
     for (const BinaryRow& row : kBinary)
@@ -220,7 +232,7 @@ LaneFn lane_function(const Inst& in) {
       return in.type == D::f32 && in.lanes == 1 ? f32_row<negate> : general<any_unary>;
     case Op::cast: return cast_function(in);
     case Op::abs: return general<any_abs>;
-    case Op::math: return general<any_math>;
+    case Op::math: return math_function(in);
     case Op::select: return general<any_select>;
     default: return nullptr;
   }

@@ -171,7 +171,14 @@ class Worker {
                    const ShadowCell& cell, const Stamp& mine) const;
   void never_written(Block& block, const Warp& w, int lane, const Space& s, int32_t at) const;
   void own(const Block& block, const Space& s, int64_t granule, bool write);
-  bool ordered(const Block& block, const Warp& w, int lane, const Stamp& s) const;
+  bool ordered(const Block& block, const Warp& w, int lane, const Stamp& s) const {
+    if (s.run <= block.launch->first_run) return true;
+    if (s.run == block.run && s.thread < kCopies &&
+        (s.thread == w.index * kWarp + lane || s.clock <= w.known[s.thread / kWarp]))
+      return true;
+    return block.program->partial && ordered_elsewhere(block, w, lane, s);
+  }
+  bool ordered_elsewhere(const Block& block, const Warp& w, int lane, const Stamp& s) const;
   [[noreturn]] void race(const Block& block, const Warp& w, int lane, const Space& s,
                          const Stamp& mine, bool write, const Stamp& other, bool other_write) const;
 

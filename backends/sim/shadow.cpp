@@ -21,13 +21,8 @@ Stamp Worker::now(const Block& block, const Warp& w, int lane, int32_t at, uint8
   return {block.run, w.clock, at, static_cast<uint16_t>(w.index * kWarp + lane), flags};
 }
 
-bool Worker::ordered(const Block& block, const Warp& w, int lane, const Stamp& s) const {
-  if (s.run <= block.launch->first_run) return true;
+bool Worker::ordered_elsewhere(const Block& block, const Warp& w, int lane, const Stamp& s) const {
   const int thread = w.index * kWarp + lane;
-  if (s.run == block.run && s.thread < kCopies &&
-      (s.thread == thread || s.clock <= w.known[s.thread / kWarp]))
-    return true;
-  if (!block.program->partial) return false;
   if (w.more.covers(s.run, s.thread, s.clock)) return true;
   const auto& x = block.threads[static_cast<size_t>(thread)].exchange;
   return x && x->known.covers(s.run, s.thread, s.clock);
@@ -81,6 +76,22 @@ void Worker::own(const Block& block, const Space& s, int64_t granule, bool write
   HIDET_REQUIRE(!met, ErrorCode::usage, "", "blocks meet");
 }
 
+namespace {
+
+/// True where the two reads that are known tell all that this one would, and were compared with the last write: two lanes
+/// of this warp since it was last ordered, or two blocks where nobody wrote.
+bool adds_nothing(const Block& block, const ShadowCell& c, const Stamp& mine) {
+  if (block.program->partial || c.write.flags) return false;
+  const Stamp &a = c.read, &b = c.other_read;
+  const uint32_t first = block.launch->first_run;
+  if (a.run > first && b.run > first && a.run != b.run) return c.write.run <= first;
+  return a.run == mine.run && b.run == mine.run && a.clock == mine.clock && b.clock == mine.clock &&
+         a.thread != b.thread && a.thread / kWarp == mine.thread / kWarp &&
+         b.thread / kWarp == mine.thread / kWarp;
+}
+
+}  // namespace
+
 void Worker::note_read(Block& block, const Warp& w, int lane, const Place& place, int32_t at,
                        uint8_t flags) {
   const Stamp mine = now(block, w, lane, at, flags);
@@ -90,7 +101,8 @@ void Worker::note_read(Block& block, const Warp& w, int lane, const Place& place
     if (block.launch->parallel && !s.shared) own(block, s, g, false);
     ShadowCell& c = cell(s, g);
     // Whoever wrote there since this thread's last look would have met it.
-    if (!c.read.same(mine)) read_cell_of(block, w, lane, s, c, mine);
+    if (!c.read.same(mine) && !adds_nothing(block, c, mine))
+      read_cell_of(block, w, lane, s, c, mine);
   }
 }
 
