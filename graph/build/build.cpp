@@ -208,7 +208,7 @@ class ProgramBuilder {
     const bool cuda = !CpuTarget::is_cpu_target(target);
     // Host code of CUDA programs is plain x86-64.
     const CpuTarget host = backends::resolve_target(cuda ? "x86-64" : target);
-    const CpuTargetInfo info{host.name(), host.vector_bytes()};
+    const CpuTargetInfo info{host.name(), host.vector_bytes(), options_.winograd};
     KernelStore run_kernels(info, cuda), init_only(info);
     KernelStore& init_kernels = cuda ? init_only : run_kernels;
     const Parts parts = split(g_);

@@ -2,7 +2,7 @@
 // product whose rows are output pixels. A task is an image, a block of pixels and a group of column blocks. Unless the
 // image can be read in place (1 x 1, stride 1), the rows that the block needs are copied to scratch with zeros around, so that
 // the micro kernel has no borders and constant distances.
-#include "schedules/conv_window.h"
+#include "schedules/winograd.h"
 
 #include <hidet/runtime/error.h>
 
@@ -283,7 +283,9 @@ CpuSchedule cpu_conv2d_schedule() {
           true,
           false,
           [](const FusedTask& f, const CpuTargetInfo& t) {
-            return stores_along_pixels(f) ? conv_of_any_size(f, t) : Conv(f, t).run();
+            if (stores_along_pixels(f)) return conv_of_any_size(f, t);
+            const int64_t m = t.winograd ? winograd_outputs(f.anchor) : 0;
+            return m ? winograd(f, t, m) : Conv(f, t).run();
           }};
 }
 

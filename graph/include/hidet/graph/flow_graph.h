@@ -21,6 +21,7 @@ struct BuildModelOptions {
   std::string name = "model";
   bool fast_math = false;
   bool allow_tf32 = false;
+  bool winograd = true;  ///< on CPUs, where it is predicted to be faster (docs/cpu_kernels.md, 5a)
   std::string cuda_compiler = "";  ///< "nvrtc" or "nvcc"; empty: NVRTC where it is
   int threads = 0;                 ///< of the compiler; 0: all cores
   /// Called with (phase, done, total); may throw to cancel.

@@ -1,0 +1,566 @@
+// winograd.cpp - convolution 3 x 3, stride 1, in NHWC with a packed weight, by F(m x m, 3 x 3) (docs/cpu_kernels.md, 5a). An image is cut
+// into tiles of m x m outputs. Their (m + 2)^2 inputs are transformed, and so are the weights; for each of the (m + 2)^2 products the
+// tiles are the rows of a small matrix, which the micro kernel multiplies; the inverse transform makes m x m outputs of the
+// sums. The weights are transformed in each run: that costs less than reading transformed ones from memory would, and the file
+// stays as small as that of the direct kernel. A tile with an infinity or a NaN is computed again directly, so that these appear where
+// they do in a direct convolution.
+#include "schedules/winograd.h"
+
+#include <hidet/ir/primitives.h>
+#include <hidet/runtime/error.h>
+
+#include <algorithm>
+#include <set>
+
+#include "schedules/winograd_transform.h"
+
+namespace hidet::graph {
+using namespace ir;
+
+namespace {
+
+/// Tiles that a strip has at most: one pass of the micro kernel over the weights.
+constexpr int64_t kStrip = 14;
+/// With at most so many tiles an image, and so many column blocks, tasks are column blocks and share the transformed inputs.
+constexpr int64_t kFewTiles = 64, kColumnTasks = 4;
+/// Input channels whose weights are transformed at once there, and images whose inputs are.
+constexpr int64_t kDepth = 128, kImages = 8;
+/// Scratch memory: transformed inputs, sums, transformed weights.
+constexpr int kInputs = 0, kSums = 1, kWeights = 2;
+
+/// The length of equal blocks of at most kDepth channels; all of them where they have no such divisor.
+int64_t depth_of(int64_t c) {
+  for (int64_t parts = (c + kDepth - 1) / kDepth; parts <= 2 * ((c + kDepth - 1) / kDepth); parts++)
+    if (c % parts == 0) return c / parts;
+  return c;
+}
+
+class Winograd {
+ public:
+  Winograd(const FusedTask& fused, const CpuTargetInfo& target, int64_t m)
+      : fused_(fused), w_(fused), shape_(tile_shape(target)), map_{m} {
+    const VarRef &x = fused.anchor.inputs[0], &y = fused.anchor.outputs[0];
+    height_ = extent_of(x, 1), width_ = extent_of(x, 2);
+    oh_ = extent_of(y, 1), ow_ = extent_of(y, 2);
+    across_ = (ow_ + m - 1) / m, tiles_ = (oh_ + m - 1) / m * across_;
+    blocks_ = (w_.n + shape_.columns() - 1) / shape_.columns();
+    panels_ = (w_.n + kPanelColumns - 1) / kPanelColumns;
+    by_columns_ = tiles_ <= kFewTiles && blocks_ >= kColumnTasks;
+    depth_ = by_columns_ ? depth_of(w_.c) : w_.c;
+    // Rows of the micro kernel must not fall into one set of the L1 cache.
+    distance_ = w_.c >= 512 || w_.c * 4 % 4096 == 0 ? w_.c + 16 : w_.c;
+    product_size_ = (depth_ + 1) * kPanelColumns;
+    panel_size_ = map_.products() * product_size_;
+  }
+
+  Module run() {
+    Module m;
+    m.name = fused_.name;
+    Function launch = fused_.launch(by_columns_ ? column_tasks() : strip_tasks());  // notes the tiles
+    m.functions = {input(false), weight()};
+    if (edges()) m.functions.push_back(input(true));
+    for (int64_t columns : {shape_.columns(), w_.n % shape_.columns()}) {
+      if (columns == 0 || columns > w_.n) continue;
+      for (int64_t rows : heights_) m.functions.push_back(tile(rows, columns));
+      m.functions.push_back(direct(columns));
+      m.functions.push_back(output(columns));
+    }
+    m.functions.push_back(std::move(launch));
+    return m;
+  }
+
+ private:
+  static std::string named(const char* what, int64_t columns) {
+    return std::string(what) + "_" + std::to_string(columns);
+  }
+  static std::string tile_name(int64_t rows, int64_t columns) {
+    return named("tile", rows) + "x" + std::to_string(columns);
+  }
+  /// A function with parameters of these types: p a pointer to f32, i an i64, b an u32 (a column block: the vectorizer sees its multiples).
+  static std::vector<Value> parameters(Function& f,
+                                       const std::vector<std::pair<const char*, char>>& list) {
+    std::vector<Value> out;
+    for (auto [name, kind] : list) {
+      f.params.push_back(make_var(name, kind == 'p'   ? Type::pointer(Type(f32))
+                                        : kind == 'i' ? Type(i64)
+                                                      : Type(u32)));
+      out.emplace_back(Expr(f.params.back()));
+    }
+    return out;
+  }
+  static Function internal(const std::string& name) {
+    Function f;
+    f.name = name;
+    f.kind = FuncKind::cpu_internal;
+    return f;
+  }
+  static Value vector_at(const Value& from, const Value& at, int lanes) {
+    return Value(make_load(from.expr(), at.expr(), lanes));
+  }
+  static Stmt put(const Value& to, const Value& at, const Value& value) {
+    return make_stmt<Store>({}, to.expr(), at.expr(), value.expr());
+  }
+
+  // --- the transforms
+
+  /// A tile of which some inputs lie outside the image exists.
+  bool edges() const {
+    return w_.top > 0 || w_.left > 0 || oh_ % map_.m || ow_ % map_.m ||
+           oh_ + 2 - w_.top > height_ || ow_ + 2 - w_.left > width_;
+  }
+  std::string input_name(bool edge) const { return edge ? "input_edge" : "input"; }
+
+  /// input(image, results, elements from a product to the next, row and column of the first input)
+  Function input(bool edge) const {
+    Function f = internal(input_name(edge));
+    const std::vector<Value> p =
+        parameters(f, {{"x", 'p'}, {"to", 'p'}, {"step", 'i'}, {"row", 'i'}, {"column", 'i'}});
+    const Value &to = p[1], &step = p[2], &row = p[3], &column = p[4];
+    std::vector<Stmt> body;
+    std::vector<Value> rows, columns;  // inside the image
+    const int64_t e = map_.extent();
+    for (int64_t i = 0; edge && i < e; i++) {
+      const Value h = row + number(i), w = column + number(i);
+      rows.push_back(declare(body, "inside", number(0) <= h && h < number(height_)));
+      columns.push_back(declare(body, "inside", number(0) <= w && w < number(width_)));
+    }
+    const Value first = declare(body, "first", (row * number(width_) + column) * number(w_.c));
+    const auto one = [&](const Value& c, int lanes) {
+      std::vector<Stmt> in;
+      std::vector<Value> values;
+      for (int64_t i = 0; i < e; i++)
+        for (int64_t j = 0; j < e; j++) {
+          const Value at = first + (c + number((i * width_ + j) * w_.c));
+          const Expr load = make_load(p[0].expr(), at.expr(), lanes);
+          const VarRef d = make_var("d", load->type, edge);
+          if (edge) {
+            in.push_back(make_stmt<DeclVar>({}, d, zero(lanes)));
+            in.push_back(make_stmt<If>({}, (rows[i] && columns[j]).expr(),
+                                       make_stmt<Assign>({}, d, load), Stmt()));
+          } else {
+            in.push_back(make_stmt<DeclVar>({}, d, load));
+          }
+          values.emplace_back(Expr(d));
+        }
+      const std::vector<Value> results = map_.both(in, &WinogradTransform::input, values);
+      for (size_t k = 0; k < results.size(); k++)
+        in.push_back(put(to, step * number(static_cast<int64_t>(k)) + c, results[k]));
+      return make_seq(std::move(in));
+    };
+    const int64_t whole = w_.c / shape_.lanes * shape_.lanes;
+    if (whole)
+      body.push_back(loop_from("c", index(0), index(whole), shape_.lanes,
+                               [&](const Value& c) { return one(c, shape_.lanes); }));
+    int64_t done = whole;
+    for (int width = shape_.lanes / 2; width >= 1; width /= 2)
+      if (w_.c - done >= width) {
+        body.push_back(one(number(done), width));
+        done += width;
+      }
+    f.body = make_seq(std::move(body));
+    return f;
+  }
+  static Expr zero(int lanes) {
+    const Expr z = make_const(0, f32);
+    return lanes == 1 ? z : make_cast(z, Type::vector(f32, lanes));
+  }
+
+  /// weight(panel, results): depth_ channels of one panel.
+  Function weight() const {
+    Function f = internal("weight");
+    const std::vector<Value> p = parameters(f, {{"from", 'p'}, {"to", 'p'}});
+    f.body = loop_from(
+        "at", index(0), index(depth_ * kPanelColumns), shape_.lanes, [&](const Value& at) {
+          std::vector<Stmt> in;
+          std::vector<Value> g;
+          for (int64_t tap = 0; tap < 9; tap++)
+            g.push_back(
+                declare(in, "g",
+                        vector_at(p[0], at + number(tap * w_.c * kPanelColumns), shape_.lanes)));
+          const std::vector<Value> results = map_.both(in, &WinogradTransform::weight, g);
+          for (size_t k = 0; k < results.size(); k++)
+            in.push_back(
+                put(p[1], at + number(static_cast<int64_t>(k) * product_size_), results[k]));
+          return make_seq(std::move(in));
+        });
+    return f;
+  }
+
+  /// tile_RxC(inputs, weights, sums)
+  Function tile(int64_t rows, int64_t columns) const {
+    TileKernel t;
+    t.shape = shape_;
+    t.columns = columns;
+    t.panel_stride = panel_size_;
+    t.run = depth_;
+    return raw_tile(tile_name(rows, columns), t, rows, distance_, {.adds = depth_ < w_.c});
+  }
+
+  /// output_C(parameters..., sums, elements from a product to the next, a tile's results, image, row, column, column block)
+  Function output(int64_t columns) const {
+    Function f = internal(named("output", columns));
+    f.params = fused_.parameters();
+    const std::vector<Value> p = parameters(f, {{"sums", 'p'},
+                                                {"step", 'i'},
+                                                {"results", 'p'},
+                                                {"image", 'i'},
+                                                {"row", 'i'},
+                                                {"column", 'i'},
+                                                {"block", 'b'}});
+    const Value &results = p[2], &image = p[3], &row = p[4], &column = p[5];
+    const Value block(make_cast(p[6].expr(), Type(i64)));
+    std::vector<Stmt> body;
+    const Value broken = transformed_back(body, p[0], p[1], results, columns);
+    body.push_back(make_stmt<If>(
+        {}, broken.expr(),
+        call(named("direct", columns),
+             {pointer_to(fused_.anchor.inputs[0]) + image * number(height_ * width_ * w_.c),
+              pointer_to(fused_.anchor.inputs[1]) +
+                  block * number(shape_.panels * 9 * w_.c * kPanelColumns),
+              results, row, column}),
+        Stmt()));
+    const Value rows = declare(body, "rows", least(number(map_.m), number(oh_) - row)),
+                across = declare(body, "across", least(number(map_.m), number(ow_) - column));
+    body.push_back(loop("i", rows.expr(), LoopKind::serial, [&](const Value& i) {
+      return loop("j", across.expr(), LoopKind::serial, [&](const Value& j) {
+        std::vector<Stmt> in;
+        const Value from = declare(
+            in, "from", results + (i * number(map_.m) + j) * number(shape_.columns()));
+        for (Stmt& s : store_raw_row(
+                 from, columns, shape_.lanes, [&](const Value& c, const Value& value) {
+                   return fused_.store(
+                       {image, row + i, column + j, block * number(shape_.columns()) + c}, value);
+                 }))
+          in.push_back(std::move(s));
+        return make_seq(std::move(in));
+      });
+    }));
+    f.body = make_seq(std::move(body));
+    return f;
+  }
+  /// A tile's results in results[pixel][columns of a block]; whether one of them is not finite.
+  Value transformed_back(std::vector<Stmt>& body, const Value& sums, const Value& step,
+                         const Value& results, int64_t columns) const {
+    const Type vector = Type::vector(f32, shape_.lanes);
+    const VarRef check = make_var("check", vector, true);
+    body.push_back(make_stmt<DeclVar>({}, check, zero(shape_.lanes)));
+    const int64_t vectors = (columns + shape_.lanes - 1) / shape_.lanes;
+    body.push_back(
+        loop_from("c", index(0), index(vectors * shape_.lanes), shape_.lanes, [&](const Value& c) {
+          std::vector<Stmt> in;
+          std::vector<Value> values;
+          for (int64_t k = 0; k < map_.products(); k++)
+            values.push_back(
+                declare(in, "s", vector_at(sums, step * number(k) + c, shape_.lanes)));
+          std::vector<Value> y = map_.both(in, &WinogradTransform::output, values);
+          for (size_t k = 0; k < y.size(); k++) {
+            in.push_back(
+                put(results, c + number(static_cast<int64_t>(k) * shape_.columns()), y[k]));
+            y[k] = declare(in, "zero", y[k] - y[k]);  // NaN unless finite
+          }
+          for (size_t n = y.size() / 2; n >= 1; n /= 2)
+            for (size_t k = 0; k < n; k++) y[k] = declare(in, "zero", y[k] + y[k + n]);
+          in.push_back(make_stmt<Assign>({}, check, (Value(Expr(check)) + y[0]).expr()));
+          return make_seq(std::move(in));
+        }));
+    std::vector<Value> lanes;
+    for (int l = 0; l < shape_.lanes; l++)
+      lanes.emplace_back(make_lane(check, make_int(l, Type(i32))));
+    for (size_t n = lanes.size() / 2; n >= 1; n /= 2)
+      for (size_t k = 0; k < n; k++) lanes[k] = declare(body, "lane", lanes[k] + lanes[k + n]);
+    return lanes[0] != lanes[0];
+  }
+
+  /// direct_C(image, panels, a tile's results, row, column): the tile as the direct kernel computes it.
+  Function direct(int64_t columns) const {
+    Function f = internal(named("direct", columns));
+    const std::vector<Value> p = parameters(
+        f, {{"x", 'p'}, {"panels", 'p'}, {"to", 'p'}, {"row", 'i'}, {"column", 'i'}});
+    const int64_t vectors = (columns + shape_.lanes - 1) / shape_.lanes;
+    f.body = loop("pixel", index(map_.m * map_.m), LoopKind::serial, [&](const Value& pixel) {
+      std::vector<Stmt> outer;
+      const Value row = declare(outer, "h", p[3] + pixel / number(map_.m) - number(w_.top)),
+                  column = declare(outer, "w", p[4] + pixel % number(map_.m) - number(w_.left));
+      outer.push_back(loop("v", index(vectors), LoopKind::serial, [&](const Value& v) {
+        std::vector<Stmt> in;
+        const Value c = declare(in, "c", v * number(shape_.lanes));
+        const VarRef sum = make_var("sum", Type::vector(f32, shape_.lanes), true);
+        in.push_back(make_stmt<DeclVar>({}, sum, zero(shape_.lanes)));
+        const Value panel = declare(
+            in, "panel",
+            p[1] + (c / number(kPanelColumns) * number(9 * w_.c * kPanelColumns) +
+                    c % number(kPanelColumns)));
+        in.push_back(loop("tap", index(9), LoopKind::serial, [&](const Value& tap) {
+          std::vector<Stmt> one;
+          const Value h = declare(one, "y", row + tap / number(3)),
+                      w = declare(one, "x", column + tap % number(3));
+          const Value inside =
+              number(0) <= h && h < number(height_) && number(0) <= w && w < number(width_);
+          const Stmt sums = loop("k", index(w_.c), LoopKind::serial, [&](const Value& k) {
+            const Expr x = make_load(
+                p[0].expr(), ((h * number(width_) + w) * number(w_.c) + k).expr());
+            const Value weight =
+                vector_at(panel, (tap * number(w_.c) + k) * number(kPanelColumns), shape_.lanes);
+            return Stmt(make_stmt<Assign>(
+                {}, sum,
+                call_math("fma", {make_broadcast(x, shape_.lanes), weight.expr(), sum})));
+          });
+          one.push_back(make_stmt<If>({}, inside.expr(), sums, Stmt()));
+          return make_seq(std::move(one));
+        }));
+        in.push_back(put(p[2], pixel * number(shape_.columns()) + c, Value(Expr(sum))));
+        return make_seq(std::move(in));
+      }));
+      return make_seq(std::move(outer));
+    });
+    return f;
+  }
+
+  // --- tasks
+
+  /// One tile's input transform; `image` is a pointer.
+  Stmt transform(const Value& image, const Value& tile, const Value& to, const Value& step) const {
+    std::vector<Stmt> body;
+    const int64_t e = map_.extent();
+    const Value row = declare(body, "row", tile / number(across_) * number(map_.m) - number(w_.top)),
+                column = declare(body, "column",
+                                 tile % number(across_) * number(map_.m) - number(w_.left));
+    const std::vector<Value> args{image, to, step, row, column};
+    const Stmt inner = call(input_name(false), args);
+    if (!edges()) {
+      body.push_back(inner);
+    } else {
+      const Value inside = number(0) <= row && row <= number(height_ - e) && number(0) <= column &&
+                           column <= number(width_ - e);
+      body.push_back(make_stmt<If>({}, inside.expr(), inner, call(input_name(true), args)));
+    }
+    return make_seq(std::move(body));
+  }
+
+  /// All products of `count` tiles with one column block; row parts of known heights.
+  Stmt products(const Value& inputs, const Value& weights, const Value& sums, int64_t count,
+                const Value& block) {
+    return loop("product", index(map_.products()), LoopKind::serial, [&](const Value& k) {
+      std::vector<Stmt> body;
+      const Value a = declare(body, "a", inputs + k * number(count * distance_)),
+                  b = declare(body, "b", weights + k * number(product_size_)),
+                  to = declare(body, "to", sums + k * number(count * shape_.columns()));
+      int64_t at = 0;
+      for (int64_t rows : split_evenly(count, shape_.rows)) {
+        heights_.insert(rows);
+        const std::vector<Value> args{a + number(at * distance_), b,
+                                      to + number(at * shape_.columns())};
+        body.push_back(for_columns(
+            block, [&](int64_t columns) { return call(tile_name(rows, columns), args); }));
+        at += rows;
+      }
+      return make_seq(std::move(body));
+    });
+  }
+  /// one(columns) for a whole block and for the last one.
+  Stmt for_columns(const Value& block, const std::function<Stmt(int64_t)>& one) const {
+    const int64_t full = w_.n / shape_.columns(), rest = w_.n % shape_.columns();
+    if (!rest) return one(shape_.columns());
+    if (!full) return one(rest);
+    return make_stmt<If>({}, (block < number(full)).expr(), one(shape_.columns()), one(rest));
+  }
+  /// The outputs of `count` tiles from `first` on.
+  Stmt outputs(const Value& sums, const Value& results, const Value& image, const Value& first,
+               const Value& count, const Value& block) const {
+    return loop("t", count.expr(), LoopKind::serial, [&](const Value& t) {
+      std::vector<Stmt> body;
+      const Value tile = declare(body, "tile", first + t);
+      std::vector<Value> args = parameter_values(fused_);
+      const std::vector<Value> more{sums + t * number(shape_.columns()),
+                                    count * number(shape_.columns()),
+                                    results,
+                                    image,
+                                    tile / number(across_) * number(map_.m),
+                                    tile % number(across_) * number(map_.m),
+                                    Value(make_cast(block.expr(), Type(u32)))};
+      args.insert(args.end(), more.begin(), more.end());
+      body.push_back(for_columns(
+          block, [&](int64_t columns) { return call(named("output", columns), args); }));
+      return make_seq(std::move(body));
+    });
+  }
+  int64_t result_size() const { return map_.m * map_.m * shape_.columns(); }
+
+  Value image_count() const {
+    return Value(make_cast(shape_of(fused_.anchor.inputs[0])[0], Type(i64)));
+  }
+
+  /// Many tiles: all weights are transformed, then each task takes a strip of tiles through all steps, which stays in the L2 cache.
+  Stmt strip_tasks() {
+    std::vector<Stmt> body;
+    int64_t strips = (tiles_ + kStrip - 1) / kStrip;
+    strips += strips % 2 && strips > 1;  // for two threads
+    const int64_t size = tiles_ / strips, more = tiles_ % strips, most = size + (more > 0);
+    const Value x = declare(body, "x", pointer_to(fused_.anchor.inputs[0])),
+                b = declare(body, "b", pointer_to(fused_.anchor.inputs[1])),
+                weights = declare(
+                    body, "weights",
+                    scratch_floats(kWeights, number(blocks_ * shape_.panels * panel_size_))),
+                images = declare(body, "images", image_count());
+    body.push_back(loop("panel", index(panels_), LoopKind::parallel, [&](const Value& p) {
+      return call("weight", {b + p * number(9 * w_.c * kPanelColumns),
+                             weights + p * number(panel_size_)});
+    }));
+    body.push_back(loop(
+        "task", (images * number(strips)).expr(), LoopKind::parallel, [&](const Value& task) {
+          std::vector<Stmt> in;
+          const Value image = declare(in, "image", task / number(strips)),
+                      strip = declare(in, "strip", task % number(strips));
+          const Value first =
+              declare(in, "first", strip * number(size) + least(strip, number(more)));
+          const Value source = declare(in, "source", x + image * number(height_ * width_ * w_.c));
+          const Value inputs = declare(in, "inputs",
+                                       scratch_floats(kInputs, number(map_.products() * most *
+                                                                      distance_))),
+                      sums = declare(in, "sums",
+                                     scratch_floats(kSums, number(map_.products() * most *
+                                                                      shape_.columns() +
+                                                                  result_size())));
+          const auto steps = [&](int64_t count) {
+            return strip_steps(source, inputs, weights, sums, image, first, count);
+          };
+          if (!more) in.push_back(steps(size));
+          else
+            in.push_back(make_stmt<If>({}, (strip < number(more)).expr(), steps(most),
+                                       size ? steps(size) : Stmt()));
+          return make_seq(std::move(in));
+        }));
+    return make_seq(std::move(body));
+  }
+  Stmt strip_steps(const Value& source, const Value& inputs, const Value& weights,
+                   const Value& sums, const Value& image, const Value& first, int64_t count) {
+    const Value results =
+        sums + number(map_.products() * count * shape_.columns());
+    return make_seq(
+        {loop("t", index(count), LoopKind::serial,
+              [&](const Value& t) {
+                return transform(source, first + t, inputs + t * number(distance_),
+                                 number(count * distance_));
+              }),
+         loop("block", index(blocks_), LoopKind::serial, [&](const Value& block) {
+           const Value panels = weights + block * number(shape_.panels * panel_size_);
+           return make_seq({products(inputs, panels, sums, count, block),
+                            outputs(sums, results, image, first, number(count), block)});
+         })});
+  }
+
+  /// Few tiles, many channels: the inputs of some images are transformed, then each task takes a column block, whose weights it
+  /// transforms in its L2 cache.
+  Stmt column_tasks() {
+    std::vector<Stmt> body;
+    const Value x = declare(body, "x", pointer_to(fused_.anchor.inputs[0])),
+                b = declare(body, "b", pointer_to(fused_.anchor.inputs[1])),
+                images = declare(body, "images", image_count());
+    const int64_t image_inputs = map_.products() * tiles_ * distance_;
+    const Value inputs =
+        declare(body, "inputs",
+                scratch_floats(kInputs, least(images, number(kImages)) * number(image_inputs)));
+    body.push_back(
+        loop_from("first", index(0), images.expr(), kImages, [&](const Value& first) {
+          std::vector<Stmt> in;
+          const Value count = declare(in, "count", least(images - first, number(kImages)));
+          in.push_back(loop(
+              "t", (count * number(tiles_)).expr(), LoopKind::parallel, [&](const Value& t) {
+                const Value image = t / number(tiles_), tile = t % number(tiles_);
+                return transform(
+                    x + (first + image) * number(height_ * width_ * w_.c), tile,
+                    inputs + (image * number(image_inputs) + tile * number(distance_)),
+                    number(tiles_ * distance_));
+              }));
+          in.push_back(
+              loop("block", index(blocks_), LoopKind::parallel, [&](const Value& block) {
+                return column_block(b, inputs, first, count, block);
+              }));
+          return make_seq(std::move(in));
+        }));
+    return make_seq(std::move(body));
+  }
+  Stmt column_block(const Value& b, const Value& inputs, const Value& first, const Value& count,
+                    const Value& block) {
+    std::vector<Stmt> in;
+    const int64_t image_inputs = map_.products() * tiles_ * distance_,
+                  image_sums = map_.products() * tiles_ * shape_.columns();
+    const Value weights = declare(in, "weights",
+                                  scratch_floats(kWeights, number(shape_.panels * panel_size_))),
+                sums = declare(in, "sums",
+                               scratch_floats(kSums, count * number(image_sums) +
+                                                         number(result_size())));
+    if (depth_ < w_.c)
+      in.push_back(loop_from(
+          "zero", index(0), (count * number(image_sums)).expr(), shape_.columns(),
+          [&](const Value& i) { return zero_values(sums + i, shape_.columns(), shape_.lanes); }));
+    const auto each_image = [&](const std::function<Stmt(const Value&)>& one) {
+      return loop("image", count.expr(), LoopKind::serial, one);
+    };
+    in.push_back(loop_from("depth", index(0), index(w_.c), depth_, [&](const Value& depth) {
+      std::vector<Stmt> part;
+      const Value panel = declare(part, "panel", block * number(shape_.panels));
+      part.push_back(loop(
+          "p", least(number(shape_.panels), number(panels_) - panel).expr(), LoopKind::serial,
+          [&](const Value& p) {
+            return call("weight", {b + ((panel + p) * number(9 * w_.c) + depth) *
+                                           number(kPanelColumns),
+                                   weights + p * number(panel_size_)});
+          }));
+      part.push_back(each_image([&](const Value& image) {
+        return products(inputs + (image * number(image_inputs) + depth), weights,
+                        sums + image * number(image_sums), tiles_, block);
+      }));
+      return make_seq(std::move(part));
+    }));
+    in.push_back(each_image([&](const Value& image) {
+      return outputs(sums + image * number(image_sums), sums + count * number(image_sums),
+                     first + image, number(0), number(tiles_), block);
+    }));
+    return make_seq(std::move(in));
+  }
+
+  const FusedTask& fused_;
+  ConvWindow w_;
+  TileShape shape_;
+  WinogradTransform map_;
+  int64_t height_, width_, oh_, ow_;
+  int64_t across_ = 0, tiles_ = 0;    ///< tiles of a row, of an image
+  int64_t blocks_ = 0, panels_ = 0;   ///< column blocks, panels of the weight
+  bool by_columns_ = false;
+  int64_t depth_ = 0;                 ///< input channels whose weights are transformed at once
+  int64_t distance_ = 0;              ///< elements from a tile's inputs to the next tile's
+  int64_t product_size_ = 0, panel_size_ = 0;  ///< elements of transformed weights
+  std::set<int64_t> heights_;
+};
+
+}  // namespace
+
+int64_t winograd_outputs(const Task& t) {
+  const auto& at = t.attrs;
+  for (const char* d : {"_h", "_w"})
+    if (at.at(std::string("kernel") + d) != 3 || at.at(std::string("stride") + d) != 1 ||
+        at.at(std::string("dilation") + d) != 1)
+      return 0;
+  const VarRef &x = t.inputs[0], &y = t.outputs[0];
+  if (!constant_shape(x, 1) || !constant_shape(y, 1)) return 0;
+  const auto parts = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
+  const int64_t oh = extent_of(y, 1), ow = extent_of(y, 2), c = extent_of(x, 3),
+                panels = parts(at.at("n"), kPanelColumns), vectors = parts(c, kPanelColumns);
+  // In cycles of one vector: multiplications, and about six for each value that a transform writes, four for a weight's.
+  double best = static_cast<double>(oh * ow * 9 * c * panels) / 1.15;
+  int64_t out = 0;
+  for (int64_t m : {4, 2}) {
+    const int64_t tiles = parts(oh, m) * parts(ow, m), products = (m + 2) * (m + 2);
+    const double cycles = static_cast<double>(
+        products * (tiles * c * panels + 6 * tiles * (vectors + panels) + 4 * c * panels));
+    if (cycles < best) best = cycles, out = m;
+  }
+  return out;
+}
+
+Module winograd(const FusedTask& fused, const CpuTargetInfo& target, int64_t m) {
+  return Winograd(fused, target, m).run();
+}
+
+}  // namespace hidet::graph
