@@ -23,14 +23,15 @@ namespace {
 constexpr int64_t kStrip = 14;
 /// With at most so many tiles an image, and so many column blocks, tasks are column blocks and share the transformed inputs.
 constexpr int64_t kFewTiles = 64, kColumnTasks = 4;
-/// Input channels whose weights are transformed at once there, and images whose inputs are.
-constexpr int64_t kDepth = 128, kImages = 8;
+/// Input channels whose weights are transformed at once there (fewer where they are used for few tiles), and images whose inputs are.
+constexpr int64_t kDepth = 64, kDepthOfFew = 32, kImages = 8;
 /// Scratch memory: transformed inputs, sums, transformed weights.
 constexpr int kInputs = 0, kSums = 1, kWeights = 2;
 
-/// The length of equal blocks of at most kDepth channels; all of them where they have no such divisor.
-int64_t depth_of(int64_t c) {
-  for (int64_t parts = (c + kDepth - 1) / kDepth; parts <= 2 * ((c + kDepth - 1) / kDepth); parts++)
+/// The length of equal blocks of at most `most` channels; all of them where they have no such divisor.
+int64_t depth_of(int64_t c, int64_t most) {
+  const int64_t least = (c + most - 1) / most;
+  for (int64_t parts = least; parts <= 2 * least; parts++)
     if (c % parts == 0) return c / parts;
   return c;
 }
@@ -46,7 +47,7 @@ class Winograd {
     blocks_ = (w_.n + shape_.columns() - 1) / shape_.columns();
     panels_ = (w_.n + kPanelColumns - 1) / kPanelColumns;
     by_columns_ = tiles_ <= kFewTiles && blocks_ >= kColumnTasks;
-    depth_ = by_columns_ ? depth_of(w_.c) : w_.c;
+    depth_ = by_columns_ ? depth_of(w_.c, tiles_ <= kStrip / 2 ? kDepthOfFew : kDepth) : w_.c;
     // Rows of the micro kernel must not fall into one set of the L1 cache.
     distance_ = w_.c >= 512 || w_.c * 4 % 4096 == 0 ? w_.c + 16 : w_.c;
     product_size_ = (depth_ + 1) * kPanelColumns;
@@ -56,7 +57,8 @@ class Winograd {
   Module run() {
     Module m;
     m.name = fused_.name;
-    Function launch = fused_.launch(by_columns_ ? column_tasks() : strip_tasks());  // notes the tiles
+    Function launch =
+        fused_.launch(by_columns_ ? column_tasks() : strip_tasks());  // notes the tiles
     m.functions = {input(false), weight()};
     if (edges()) m.functions.push_back(input(true));
     for (int64_t columns : {shape_.columns(), w_.n % shape_.columns()}) {
@@ -174,9 +176,8 @@ class Winograd {
           std::vector<Stmt> in;
           std::vector<Value> g;
           for (int64_t tap = 0; tap < 9; tap++)
-            g.push_back(
-                declare(in, "g",
-                        vector_at(p[0], at + number(tap * w_.c * kPanelColumns), shape_.lanes)));
+            g.push_back(declare(
+                in, "g", vector_at(p[0], at + number(tap * w_.c * kPanelColumns), shape_.lanes)));
           const std::vector<Value> results = map_.both(in, &WinogradTransform::weight, g);
           for (size_t k = 0; k < results.size(); k++)
             in.push_back(
@@ -224,13 +225,13 @@ class Winograd {
     body.push_back(loop("i", rows.expr(), LoopKind::serial, [&](const Value& i) {
       return loop("j", across.expr(), LoopKind::serial, [&](const Value& j) {
         std::vector<Stmt> in;
-        const Value from = declare(
-            in, "from", results + (i * number(map_.m) + j) * number(shape_.columns()));
-        for (Stmt& s : store_raw_row(
-                 from, columns, shape_.lanes, [&](const Value& c, const Value& value) {
-                   return fused_.store(
-                       {image, row + i, column + j, block * number(shape_.columns()) + c}, value);
-                 }))
+        const Value from =
+            declare(in, "from", results + (i * number(map_.m) + j) * number(shape_.columns()));
+        for (Stmt& s :
+             store_raw_row(from, columns, shape_.lanes, [&](const Value& c, const Value& value) {
+               return fused_.store(
+                   {image, row + i, column + j, block * number(shape_.columns()) + c}, value);
+             }))
           in.push_back(std::move(s));
         return make_seq(std::move(in));
       });
@@ -250,8 +251,7 @@ class Winograd {
           std::vector<Stmt> in;
           std::vector<Value> values;
           for (int64_t k = 0; k < map_.products(); k++)
-            values.push_back(
-                declare(in, "s", vector_at(sums, step * number(k) + c, shape_.lanes)));
+            values.push_back(declare(in, "s", vector_at(sums, step * number(k) + c, shape_.lanes)));
           std::vector<Value> y = map_.both(in, &WinogradTransform::output, values);
           for (size_t k = 0; k < y.size(); k++) {
             in.push_back(
@@ -274,8 +274,8 @@ class Winograd {
   /// direct_C(image, panels, a tile's results, row, column): the tile as the direct kernel computes it.
   Function direct(int64_t columns) const {
     Function f = internal(named("direct", columns));
-    const std::vector<Value> p = parameters(
-        f, {{"x", 'p'}, {"panels", 'p'}, {"to", 'p'}, {"row", 'i'}, {"column", 'i'}});
+    const std::vector<Value> p =
+        parameters(f, {{"x", 'p'}, {"panels", 'p'}, {"to", 'p'}, {"row", 'i'}, {"column", 'i'}});
     const int64_t vectors = (columns + shape_.lanes - 1) / shape_.lanes;
     f.body = loop("pixel", index(map_.m * map_.m), LoopKind::serial, [&](const Value& pixel) {
       std::vector<Stmt> outer;
@@ -286,10 +286,10 @@ class Winograd {
         const Value c = declare(in, "c", v * number(shape_.lanes));
         const VarRef sum = make_var("sum", Type::vector(f32, shape_.lanes), true);
         in.push_back(make_stmt<DeclVar>({}, sum, zero(shape_.lanes)));
-        const Value panel = declare(
-            in, "panel",
-            p[1] + (c / number(kPanelColumns) * number(9 * w_.c * kPanelColumns) +
-                    c % number(kPanelColumns)));
+        const Value panel =
+            declare(in, "panel",
+                    p[1] + (c / number(kPanelColumns) * number(9 * w_.c * kPanelColumns) +
+                            c % number(kPanelColumns)));
         in.push_back(loop("tap", index(9), LoopKind::serial, [&](const Value& tap) {
           std::vector<Stmt> one;
           const Value h = declare(one, "y", row + tap / number(3)),
@@ -297,13 +297,12 @@ class Winograd {
           const Value inside =
               number(0) <= h && h < number(height_) && number(0) <= w && w < number(width_);
           const Stmt sums = loop("k", index(w_.c), LoopKind::serial, [&](const Value& k) {
-            const Expr x = make_load(
-                p[0].expr(), ((h * number(width_) + w) * number(w_.c) + k).expr());
+            const Expr x =
+                make_load(p[0].expr(), ((h * number(width_) + w) * number(w_.c) + k).expr());
             const Value weight =
                 vector_at(panel, (tap * number(w_.c) + k) * number(kPanelColumns), shape_.lanes);
             return Stmt(make_stmt<Assign>(
-                {}, sum,
-                call_math("fma", {make_broadcast(x, shape_.lanes), weight.expr(), sum})));
+                {}, sum, call_math("fma", {make_broadcast(x, shape_.lanes), weight.expr(), sum})));
           });
           one.push_back(make_stmt<If>({}, inside.expr(), sums, Stmt()));
           return make_seq(std::move(one));
@@ -322,7 +321,8 @@ class Winograd {
   Stmt transform(const Value& image, const Value& tile, const Value& to, const Value& step) const {
     std::vector<Stmt> body;
     const int64_t e = map_.extent();
-    const Value row = declare(body, "row", tile / number(across_) * number(map_.m) - number(w_.top)),
+    const Value row =
+                    declare(body, "row", tile / number(across_) * number(map_.m) - number(w_.top)),
                 column = declare(body, "column",
                                  tile % number(across_) * number(map_.m) - number(w_.left));
     const std::vector<Value> args{image, to, step, row, column};
@@ -337,9 +337,10 @@ class Winograd {
     return make_seq(std::move(body));
   }
 
-  /// All products of `count` tiles with one column block; row parts of known heights.
+  /// All products of `count` tiles with one column block; row parts of known heights. Meanwhile the weights at `next`, of one panel
+  /// after the other, come to the cache.
   Stmt products(const Value& inputs, const Value& weights, const Value& sums, int64_t count,
-                const Value& block) {
+                const Value& block, const Value& next = Value()) {
     return loop("product", index(map_.products()), LoopKind::serial, [&](const Value& k) {
       std::vector<Stmt> body;
       const Value a = declare(body, "a", inputs + k * number(count * distance_)),
@@ -350,10 +351,29 @@ class Winograd {
         heights_.insert(rows);
         const std::vector<Value> args{a + number(at * distance_), b,
                                       to + number(at * shape_.columns())};
+        if (next.expr()) body.push_back(fetched(next, k, at, at + rows, count));
         body.push_back(for_columns(
             block, [&](int64_t columns) { return call(tile_name(rows, columns), args); }));
         at += rows;
       }
+      return make_seq(std::move(body));
+    });
+  }
+  /// The share of product k, rows [from, to) of `count`, of the weights at `next`: depth_ lines for each tap of each panel.
+  Stmt fetched(const Value& next, const Value& k, int64_t from, int64_t to, int64_t count) const {
+    const int64_t share = (9 * depth_ + map_.products() - 1) / map_.products(),
+                  begin = share * from / count, end = share * to / count;
+    return loop_from("line", index(begin), index(end), 1, [&](const Value& i) {
+      std::vector<Stmt> body;
+      const Value line = declare(body, "at", k * number(share) + i);
+      const Value at =
+          declare(body, "ahead",
+                  next + (line / number(depth_) * number(w_.c) + line % number(depth_)) *
+                             number(kPanelColumns));
+      for (int64_t p = 0; p < shape_.panels; p++)
+        body.push_back(make_stmt<Evaluate>(
+            {},
+            make_prim("prefetch", {(at + number(p * 9 * w_.c * kPanelColumns)).expr()}, Type())));
       return make_seq(std::move(body));
     });
   }
@@ -403,24 +423,24 @@ class Winograd {
                     scratch_floats(kWeights, number(blocks_ * shape_.panels * panel_size_))),
                 images = declare(body, "images", image_count());
     body.push_back(loop("panel", index(panels_), LoopKind::parallel, [&](const Value& p) {
-      return call("weight", {b + p * number(9 * w_.c * kPanelColumns),
-                             weights + p * number(panel_size_)});
+      return call("weight",
+                  {b + p * number(9 * w_.c * kPanelColumns), weights + p * number(panel_size_)});
     }));
-    body.push_back(loop(
-        "task", (images * number(strips)).expr(), LoopKind::parallel, [&](const Value& task) {
+    body.push_back(
+        loop("task", (images * number(strips)).expr(), LoopKind::parallel, [&](const Value& task) {
           std::vector<Stmt> in;
           const Value image = declare(in, "image", task / number(strips)),
                       strip = declare(in, "strip", task % number(strips));
           const Value first =
               declare(in, "first", strip * number(size) + least(strip, number(more)));
           const Value source = declare(in, "source", x + image * number(height_ * width_ * w_.c));
-          const Value inputs = declare(in, "inputs",
-                                       scratch_floats(kInputs, number(map_.products() * most *
-                                                                      distance_))),
-                      sums = declare(in, "sums",
-                                     scratch_floats(kSums, number(map_.products() * most *
-                                                                      shape_.columns() +
-                                                                  result_size())));
+          const Value inputs = declare(
+                          in, "inputs",
+                          scratch_floats(kInputs, number(map_.products() * most * distance_))),
+                      sums = declare(
+                          in, "sums",
+                          scratch_floats(kSums, number(map_.products() * most * shape_.columns() +
+                                                       result_size())));
           const auto steps = [&](int64_t count) {
             return strip_steps(source, inputs, weights, sums, image, first, count);
           };
@@ -434,19 +454,18 @@ class Winograd {
   }
   Stmt strip_steps(const Value& source, const Value& inputs, const Value& weights,
                    const Value& sums, const Value& image, const Value& first, int64_t count) {
-    const Value results =
-        sums + number(map_.products() * count * shape_.columns());
-    return make_seq(
-        {loop("t", index(count), LoopKind::serial,
-              [&](const Value& t) {
-                return transform(source, first + t, inputs + t * number(distance_),
-                                 number(count * distance_));
-              }),
-         loop("block", index(blocks_), LoopKind::serial, [&](const Value& block) {
-           const Value panels = weights + block * number(shape_.panels * panel_size_);
-           return make_seq({products(inputs, panels, sums, count, block),
+    const Value results = sums + number(map_.products() * count * shape_.columns());
+    return make_seq({loop("t", index(count), LoopKind::serial,
+                          [&](const Value& t) {
+                            return transform(source, first + t, inputs + t * number(distance_),
+                                             number(count * distance_));
+                          }),
+                     loop("block", index(blocks_), LoopKind::serial, [&](const Value& block) {
+                       const Value panels = weights + block * number(shape_.panels * panel_size_);
+                       return make_seq(
+                           {products(inputs, panels, sums, count, block),
                             outputs(sums, results, image, first, number(count), block)});
-         })});
+                     })});
   }
 
   /// Few tiles, many channels: the inputs of some images are transformed, then each task takes a column block, whose weights it
@@ -460,24 +479,21 @@ class Winograd {
     const Value inputs =
         declare(body, "inputs",
                 scratch_floats(kInputs, least(images, number(kImages)) * number(image_inputs)));
-    body.push_back(
-        loop_from("first", index(0), images.expr(), kImages, [&](const Value& first) {
-          std::vector<Stmt> in;
-          const Value count = declare(in, "count", least(images - first, number(kImages)));
-          in.push_back(loop(
-              "t", (count * number(tiles_)).expr(), LoopKind::parallel, [&](const Value& t) {
-                const Value image = t / number(tiles_), tile = t % number(tiles_);
-                return transform(
-                    x + (first + image) * number(height_ * width_ * w_.c), tile,
-                    inputs + (image * number(image_inputs) + tile * number(distance_)),
-                    number(tiles_ * distance_));
-              }));
-          in.push_back(
-              loop("block", index(blocks_), LoopKind::parallel, [&](const Value& block) {
-                return column_block(b, inputs, first, count, block);
-              }));
-          return make_seq(std::move(in));
-        }));
+    body.push_back(loop_from("first", index(0), images.expr(), kImages, [&](const Value& first) {
+      std::vector<Stmt> in;
+      const Value count = declare(in, "count", least(images - first, number(kImages)));
+      in.push_back(
+          loop("t", (count * number(tiles_)).expr(), LoopKind::parallel, [&](const Value& t) {
+            const Value image = t / number(tiles_), tile = t % number(tiles_);
+            return transform(x + (first + image) * number(height_ * width_ * w_.c), tile,
+                             inputs + (image * number(image_inputs) + tile * number(distance_)),
+                             number(tiles_ * distance_));
+          }));
+      in.push_back(loop("block", index(blocks_), LoopKind::parallel, [&](const Value& block) {
+        return column_block(b, inputs, first, count, block);
+      }));
+      return make_seq(std::move(in));
+    }));
     return make_seq(std::move(body));
   }
   Stmt column_block(const Value& b, const Value& inputs, const Value& first, const Value& count,
@@ -487,9 +503,9 @@ class Winograd {
                   image_sums = map_.products() * tiles_ * shape_.columns();
     const Value weights = declare(in, "weights",
                                   scratch_floats(kWeights, number(shape_.panels * panel_size_))),
-                sums = declare(in, "sums",
-                               scratch_floats(kSums, count * number(image_sums) +
-                                                         number(result_size())));
+                sums = declare(
+                    in, "sums",
+                    scratch_floats(kSums, count * number(image_sums) + number(result_size())));
     if (depth_ < w_.c)
       in.push_back(loop_from(
           "zero", index(0), (count * number(image_sums)).expr(), shape_.columns(),
@@ -500,16 +516,22 @@ class Winograd {
     in.push_back(loop_from("depth", index(0), index(w_.c), depth_, [&](const Value& depth) {
       std::vector<Stmt> part;
       const Value panel = declare(part, "panel", block * number(shape_.panels));
-      part.push_back(loop(
-          "p", least(number(shape_.panels), number(panels_) - panel).expr(), LoopKind::serial,
-          [&](const Value& p) {
-            return call("weight", {b + ((panel + p) * number(9 * w_.c) + depth) *
-                                           number(kPanelColumns),
-                                   weights + p * number(panel_size_)});
-          }));
+      part.push_back(loop("p", least(number(shape_.panels), number(panels_) - panel).expr(),
+                          LoopKind::serial, [&](const Value& p) {
+                            return call("weight", {b + ((panel + p) * number(9 * w_.c) + depth) *
+                                                           number(kPanelColumns),
+                                                   weights + p * number(panel_size_)});
+                          }));
+      // The next channels of this block, or the first of the next block.
+      const Value more = depth + number(depth_) < number(w_.c);
+      const Value next =
+          declare(part, "next",
+                  b + ((panel + select(more, number(0), number(shape_.panels))) * number(9 * w_.c) +
+                       select(more, depth + number(depth_), number(0))) *
+                          number(kPanelColumns));
       part.push_back(each_image([&](const Value& image) {
         return products(inputs + (image * number(image_inputs) + depth), weights,
-                        sums + image * number(image_sums), tiles_, block);
+                        sums + image * number(image_sums), tiles_, block, next);
       }));
       return make_seq(std::move(part));
     }));
@@ -525,11 +547,11 @@ class Winograd {
   TileShape shape_;
   WinogradTransform map_;
   int64_t height_, width_, oh_, ow_;
-  int64_t across_ = 0, tiles_ = 0;    ///< tiles of a row, of an image
-  int64_t blocks_ = 0, panels_ = 0;   ///< column blocks, panels of the weight
+  int64_t across_ = 0, tiles_ = 0;   ///< tiles of a row, of an image
+  int64_t blocks_ = 0, panels_ = 0;  ///< column blocks, panels of the weight
   bool by_columns_ = false;
-  int64_t depth_ = 0;                 ///< input channels whose weights are transformed at once
-  int64_t distance_ = 0;              ///< elements from a tile's inputs to the next tile's
+  int64_t depth_ = 0;     ///< input channels whose weights are transformed at once
+  int64_t distance_ = 0;  ///< elements from a tile's inputs to the next tile's
   int64_t product_size_ = 0, panel_size_ = 0;  ///< elements of transformed weights
   std::set<int64_t> heights_;
 };

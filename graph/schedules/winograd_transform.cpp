@@ -37,12 +37,9 @@ WinogradTransform::Values WinogradTransform::input(std::vector<Stmt>& body, cons
             difference(d[3], d[1])};
   const Value even_a = scaled(body, -2, d[2], d[4]), odd_a = scaled(body, -2, d[1], d[3]),
               even_b = scaled(body, -0.5, d[2], d[4]), odd_b = scaled(body, -0.5, d[1], d[3]);
-  return {sum(d[0], scaled(body, -2.5, d[2], d[4])),
-          scaled(body, kA, odd_a, even_a),
-          scaled(body, -kA, odd_a, even_a),
-          scaled(body, kB, odd_b, even_b),
-          scaled(body, -kB, odd_b, even_b),
-          sum(d[1], scaled(body, -2.5, d[3], d[5]))};
+  return {sum(d[0], scaled(body, -2.5, d[2], d[4])), scaled(body, kA, odd_a, even_a),
+          scaled(body, -kA, odd_a, even_a),          scaled(body, kB, odd_b, even_b),
+          scaled(body, -kB, odd_b, even_b),          sum(d[1], scaled(body, -2.5, d[3], d[5]))};
 }
 
 WinogradTransform::Values WinogradTransform::weight(std::vector<Stmt>& body,
