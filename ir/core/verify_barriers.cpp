@@ -92,70 +92,69 @@ class BarrierWalk {
   }
   std::string place(const Node& n) const { return n.loc.line ? n.loc.text() : f_.loc.text(); }
 
-  bool differs(const Expr& e) const {
+  /// Differs the value between threads? Judges the barriers and calls in it on the way.
+  bool use(const Expr& e) {
     std::unordered_set<const Node*> seen;
-    return e && differs(e, seen);
+    return e && use(e, seen);
   }
-  bool differs(const Expr& e, std::unordered_set<const Node*>& seen) const {
+  bool use(const Expr& e, std::unordered_set<const Node*>& seen) {
+    if (e->kind == Kind::Var) return differing_.count(e.get()) > 0;
+    if (e->kind == Kind::IntImm || e->kind == Kind::FloatImm) return false;
     if (e->is_shared() && !seen.insert(e.get()).second) return false;
-    const Prim* p = as<Prim>(e);
-    if (p && is_barrier(*p)) return false;
-    if (is_of_thread(*e) || differing_.count(e.get())) return true;
-    const Call* c = as<Call>(e);
-    if (c && facts(c->callee).of_thread) return true;
     bool found = false;
     for_each_child(
-        *e, [&](const Expr& child) { found = found || (child && differs(child, seen)); },
+        *e, [&](const Expr& child) { found = (child && use(child, seen)) || found; },
         [](const Stmt&) {});
-    return found;
+    const Prim* p = as<Prim>(e);
+    const Call* c = as<Call>(e);
+    if (!p && !c) return found;
+    const bool waits = p ? is_barrier(*p) : facts(c->callee).waits;
+    if (waits && reason_.at) refuse(*e);
+    if (c) pass_arguments(*c);
+    if (p) return !waits && (found || is_of_thread(*e));
+    return found || facts(c->callee).of_thread;
+  }
+  [[noreturn]] void refuse(const Node& n) const {
+    const Prim* p = as<Prim>(&n);
+    const std::string what =
+        p ? "the barrier '" + p->name + "' in '"
+          : "the barrier in '" + as<Call>(&n)->callee + "' that is called in '";
+    const std::string why =
+        reason_.left ? "' comes after a way out that not all threads of a block take ("
+                     : "' is under a condition that differs between the threads of a block (";
+    throw Error(ErrorCode::usage, what + f_.name + why + place(*reason_.at) + ")", place(n));
   }
   const Facts& facts(const std::string& function) const {
     static const Facts none;
     const auto it = all_.find(function);
     return it == all_.end() ? none : it->second;
   }
-  void add(const Node* v) {
-    if (v && differing_.insert(v).second) *grew_ = true;
+  /// A declaration comes before all uses.
+  void declare(const Node* v) { differing_.insert(v); }
+  /// A use further up in a loop meets it in the next turn.
+  void assign(const Node* v) {
+    if (differing_.insert(v).second && !loops_.empty()) *grew_ = true;
   }
 
-  /// Barriers and calls in an expression.
-  void use(const Expr& e) {
-    if (!e) return;
-    visit_all(e, [&](const Node& n) {
-      const Prim* p = as<Prim>(&n);
-      const Call* c = as<Call>(&n);
-      if (c) pass_arguments(*c);
-      if (!reason_.at || !((p && is_barrier(*p)) || (c && facts(c->callee).waits))) return;
-      const std::string what =
-          p ? "the barrier '" + p->name + "'" : "the barrier in '" + c->callee + "'";
-      const std::string why =
-          reason_.left ? "' comes after a way out that not all threads of a block take ("
-                       : "' is under a condition that differs between the threads of a block (";
-      throw Error(
-          ErrorCode::usage,
-          what + (p ? " in '" : " that is called in '") + f_.name + why + place(*reason_.at) + ")",
-          place(n));
-    });
-  }
   void pass_arguments(const Call& c) {
     const auto it = all_.find(c.callee);
     if (it == all_.end()) return;
     std::vector<bool>& params = it->second.params;
     for (size_t i = 0; i < params.size() && i < c.args.size(); i++)
-      if (!params[i] && differs(c.args[i])) params[i] = callee_grew_ = true;
+      if (!params[i] && use(c.args[i])) params[i] = callee_grew_ = true;
   }
   /// A store to registers makes the tensor differ.
   void stored(const Expr& base, bool differing) {
     const Node* place = place_of(base);
     const Var* v = as<Var>(place);
     if (!v || !v->type.is_tensor() || v->type.tensor_info().scope != Scope::registers) return;
-    if (differing || reason_.at) add(v);
+    if (differing || reason_.at) assign(v);
   }
 
-  void under(const Expr& cond, const Node& at, const Stmt& body) {
+  void under(bool differing, const Node& at, const Stmt& body) {
     if (!body) return;
     const Reason saved = reason_;
-    if (!reason_.at && differs(cond)) reason_ = {&at, false};
+    if (!reason_.at && differing) reason_ = {&at, false};
     stmt(body);
     // Who left stays away for what follows; else all meet again.
     if (!reason_.left) reason_ = saved;
@@ -191,67 +190,59 @@ class BarrierWalk {
         for (const Stmt& child : as<Seq>(s)->body) stmt(child);
         return;
       case Kind::DeclVar:
-        use(as<DeclVar>(s)->init);
-        if (differs(as<DeclVar>(s)->init)) add(as<DeclVar>(s)->var.get());
+        if (use(as<DeclVar>(s)->init)) declare(as<DeclVar>(s)->var.get());
         return;
       case Kind::Assign:
-        use(as<Assign>(s)->value);
-        if (reason_.at || differs(as<Assign>(s)->value)) add(as<Assign>(s)->var.get());
+        if (use(as<Assign>(s)->value) || reason_.at) assign(as<Assign>(s)->var.get());
         return;
       case Kind::Store: {
         const Store& t = *as<Store>(s);
-        use(t.base), use(t.index), use(t.value);
-        return stored(t.base, differs(t.value) || differs(t.index));
+        const bool index = use(t.index), value = use(t.value);
+        use(t.base);
+        return stored(t.base, value || index);
       }
       case Kind::ElementStore: {
         const ElementStore& t = *as<ElementStore>(s);
-        bool differing = differs(t.value);
-        for (const Expr& i : t.indices) use(i), differing = differing || differs(i);
-        use(t.value);
+        bool differing = use(t.value);
+        for (const Expr& i : t.indices) differing = use(i) || differing;
         return stored(t.tensor, differing);
       }
       case Kind::For: {
         const For& f = *as<For>(s);
-        use(f.begin), use(f.end), use(f.step);
-        const bool differing = differs(f.begin) || differs(f.end) || differs(f.step);
-        if (differing) add(f.var.get());
+        const bool begin = use(f.begin), end = use(f.end), step = use(f.step);
+        const bool differing = begin || end || step;
+        if (differing) declare(f.var.get());
         return loop(f, f.body, differing);
       }
       case Kind::MappingFor: {
         const MappingFor& m = *as<MappingFor>(s);
-        use(m.worker);
-        if (differs(m.worker))
-          for (const VarRef& v : m.vars) add(v.get());
+        if (use(m.worker))
+          for (const VarRef& v : m.vars) declare(v.get());
         return stmt(m.body);
       }
-      case Kind::While:
-        use(as<While>(s)->cond);
-        return loop(*s, as<While>(s)->body, differs(as<While>(s)->cond));
-      case Kind::If: {
-        const If& i = *as<If>(s);
-        use(i.cond);
-        return branches(i);
-      }
+      case Kind::While: return loop(*s, as<While>(s)->body, use(as<While>(s)->cond));
+      case Kind::If: return branches(*as<If>(s));
       case Kind::Break:
       case Kind::Continue:
       case Kind::Return: return jump(s);
       case Kind::Asm: {
         bool differing = is_of_thread(*s) || reason_.at;
-        for (const Expr& e : as<Asm>(s)->inputs) differing = differing || differs(e);
+        for (const Expr& e : as<Asm>(s)->inputs) differing = use(e) || differing;
         for (const Expr& e : as<Asm>(s)->outputs)
-          if (differing) add(e.get());
+          if (differing) assign(e.get());
         return;
       }
-      default: for_each_child(*s, [&](const Expr& e) { use(e); }, [](const Stmt&) {});
+      default: for_each_child(*s, [&](const Expr& e) { (void)use(e); }, [](const Stmt&) {});
     }
   }
   /// Both sides start from where the branch is; who left on either side stays away after it.
   void branches(const If& i) {
+    const bool differing = use(i.cond);
     const Reason before = reason_;
-    under(i.cond, i, i.then);
+    under(differing, i, i.then);
     const Reason after = reason_;
     reason_ = before;
-    under(i.cond, i, i.otherwise);
+    under(differing, i, i.otherwise);
     if (!reason_.at) reason_ = after;
   }
 

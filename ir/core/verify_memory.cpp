@@ -3,7 +3,6 @@
 #include "core/verify_parts.h"
 
 #include <hidet/ir/limits.h>
-#include <hidet/ir/rewriter.h>
 #include <hidet/runtime/error.h>
 
 namespace hidet::ir {
@@ -21,10 +20,7 @@ class MemoryRules {
              "; a parameter is behind a pointer");
         tensor(*p, p->loc);
       }
-    if (!f_.body) return;
-    visit_all(f_.body, [&](const Node& n) {
-      if (const DeclTensor* d = as<DeclTensor>(&n)) declared(*d);
-    });
+    if (f_.body) statements(f_.body);
   }
 
  private:
@@ -39,6 +35,14 @@ class MemoryRules {
     return names[static_cast<int>(s)];
   }
 
+  void statements(const Stmt& s) {
+    if (const DeclTensor* d = as<DeclTensor>(s)) return declared(*d);
+    for_each_child(
+        *s, [](const Expr&) {},
+        [&](const Stmt& child) {
+          if (child) statements(child);
+        });
+  }
   void declared(const DeclTensor& d) {
     if (!d.var->type.is_tensor()) return;  // a rule of types
     const TensorInfo& info = d.var->type.tensor_info();

@@ -129,12 +129,26 @@ class Counter {
   std::vector<Counted> found_;
 };
 
+/// True where a loop's variable is divided by what is no constant: most functions have none, and need no more.
+bool divides(const Stmt& body) {
+  bool found = false;
+  std::unordered_set<const Node*> loops;
+  visit_all(body, [&](const Node& n) {
+    if (const For* loop = as<For>(&n)) loops.insert(loop->var.get());
+    const Binary* b = as<Binary>(&n);
+    if (!b || (b->op != BinaryOp::div && b->op != BinaryOp::mod) || is_const_int(b->b)) return;
+    const Cast* c = as<Cast>(b->a);
+    found = found || loops.count(c ? c->a.get() : b->a.get()) > 0;
+  });
+  return found;
+}
+
 }  // namespace
 
 Pass carry_quotients() {
   return function_pass("carry-quotients", [](const Function& f, const Module&) {
     Function out = f;
-    if (!f.body) return out;
+    if (!f.body || !divides(f.body)) return out;
     Bounds bounds(f);
     out.body = rewrite(f.body, [&](Rewriter& self, const For& loop) -> Stmt {
       const bool counts = loop.how == LoopKind::serial && is_const_int(loop.step) &&
