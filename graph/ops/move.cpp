@@ -380,7 +380,16 @@ Tensor tile(const Tensor& x, const std::vector<int64_t>& repeats) {
   return apply("tile", {x}, {{"repeats", repeats}})[0];
 }
 Tensor concat(const std::vector<Tensor>& parts, int64_t axis) {
-  return apply("concat", parts, {{"axis", axis}})[0];
+  // A kernel takes at most 4 KiB of parameters on some drivers: more parts are joined by parts.
+  constexpr size_t kMost = 256;
+  if (parts.size() <= kMost) return apply("concat", parts, {{"axis", axis}})[0];
+  std::vector<Tensor> joined;
+  for (size_t i = 0; i < parts.size(); i += kMost)
+    joined.push_back(
+        concat({parts.begin() + static_cast<std::ptrdiff_t>(i),
+                parts.begin() + static_cast<std::ptrdiff_t>(std::min(i + kMost, parts.size()))},
+               axis));
+  return concat(joined, axis);
 }
 std::vector<Tensor> split(const Tensor& x, int64_t axis, const std::vector<int64_t>& sizes) {
   return apply("split", {x}, {{"axis", axis}, {"sizes", sizes}});

@@ -5,6 +5,8 @@
 #include <hidet/ir/limits.h>
 #include <hidet/runtime/error.h>
 
+#include <algorithm>
+
 namespace hidet::ir {
 namespace {
 
@@ -170,12 +172,29 @@ void check_globals(const Module& module) {
   }
 }
 
+namespace {
+/// Each at a multiple of its size; tensors and pointers are addresses.
+int64_t parameter_bytes(const Function& f) {
+  int64_t bytes = 0;
+  for (const VarRef& p : f.params) {
+    const Type& t = p->type;
+    const int64_t size =
+        t.is_arithmetic() ? std::max<int64_t>(t.dtype().bytes_of(t.lanes()), 1) : int64_t{8};
+    bytes = (bytes + size - 1) / size * size + size;
+  }
+  return bytes;
+}
+}  // namespace
+
 void check_launch_bounds(const Function& kernel) {
   const LaunchInfo& l = kernel.launch;
   const LaunchRules rules{kernel.name, kernel.loc.text()};
   rules.all(l.grid, l.block, l.cluster, l.shared_bytes);
   rules.need(l.min_blocks >= 0 && l.min_blocks <= kMostMinBlocks, "has min_blocks of ",
              l.min_blocks, "; 0 to ", kMostMinBlocks, " are possible");
+  const int64_t bytes = parameter_bytes(kernel);
+  rules.need(bytes <= kMostParameterBytes, "takes ", bytes, " bytes of parameters; ",
+             kMostParameterBytes, " are possible");
   rules.need(kernel.returns.is_void(), "returns ", kernel.returns.text(),
              "; a kernel returns nothing");
 }

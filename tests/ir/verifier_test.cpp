@@ -407,6 +407,17 @@ std::string with(std::string text) {
   return text;
 }
 
+// Bug 43: a kernel of 600 inputs.
+TEST(Verifier, KernelsWithManyParameters) {
+  const auto refused = [](int pointers) {
+    std::string params;
+    for (int i = 0; i < pointers; i++) params += ", p" + std::to_string(i) + ": ptr(f32)";
+    return module_refusal("cuda_kernel k(n: i32" + params + ") grid(1) block(1) {\n}");
+  };
+  EXPECT_EQ(refused(511), "");
+  EXPECT_EQ(refused(600), "2: the kernel 'k' takes 4808 bytes of parameters; 4096 are possible");
+}
+
 TEST(Verifier, LaunchOfFourDimensions) {
   const std::vector<Expr> one{make_int(1, Type(i32))};
   const std::vector<Expr> four(4, one[0]);

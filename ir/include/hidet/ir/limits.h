@@ -11,6 +11,7 @@ inline constexpr int64_t kMostThreads = 1024;      ///< of a block
 inline constexpr int64_t kMostClusterBlocks = 16;  ///< more than 8 need an attribute of the kernel
 inline constexpr int64_t kMostStaticShared = 48 * 1024;
 inline constexpr int64_t kMostDynamicShared = 227 * 1024;
-inline constexpr int64_t kMostMinBlocks = 32;  ///< blocks that a multiprocessor holds
+inline constexpr int64_t kMostParameterBytes = 4096;  ///< of a kernel; newer drivers take more
+inline constexpr int64_t kMostMinBlocks = 32;         ///< blocks that a multiprocessor holds
 
 }  // namespace hidet::ir
