@@ -168,3 +168,17 @@ inline ScriptModule tuned_sum() {
   });
   return m;
 }
+
+inline ScriptModule reverse(bool with_barrier) {
+  ScriptModule m("reverse");
+  m.cuda_kernel("reverse", [&](Function& f) {
+    auto x = f.arg("x", ptr(hidet::f32));
+    f.grid_dim(1);
+    f.block_dim(64);
+    auto s = shared("s", hidet::f32, {64});
+    s[threadIdx.x] = x[threadIdx.x];
+    if (with_barrier) syncthreads();
+    x[threadIdx.x] = s[63 - threadIdx.x];
+  });
+  return m;
+}

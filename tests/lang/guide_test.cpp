@@ -38,7 +38,23 @@ TEST(Guide, BlocksAreTheFunctionsOfTheHeader) {
     EXPECT_NE(code.find(block), std::string::npos) << "not in guide.h:\n" << block;
     blocks++;
   }
-  EXPECT_EQ(blocks, 10);
+  EXPECT_EQ(blocks, 11);
+}
+
+TEST(Guide, ReportOfTheSimulator) {
+  const hidet::Tensor x = hidet::randn({64}, hidet::f32, {}, 1);
+  const std::vector<float> before = x.to_vector<float>();
+  reverse(true).simulate("launch", x);
+  EXPECT_EQ(x.to_vector<float>(), std::vector<float>(before.rbegin(), before.rend()));
+  try {
+    reverse(false).simulate("launch", x);
+    FAIL() << "no report";
+  } catch (const hidet::Error& e) {
+    const std::filesystem::path root = HIDET_SOURCE_DIR;
+    EXPECT_NE(text_of(root / "docs/script.md").find(std::string("\n") + e.what() + "\n"),
+              std::string::npos)
+        << e.what();
+  }
 }
 
 TEST(Guide, Hello) { hello().build()(2); }
