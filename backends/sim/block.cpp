@@ -174,6 +174,8 @@ void Worker::run_host(Launch& call) {
 }
 
 void Worker::run_from(Launch& launch, std::atomic<int64_t>& next) {
+  more_reads_.clear();
+  atomics_.clear();
   const std::unique_ptr<Cluster> cluster = make_cluster(launch);
   for (int64_t c; (c = next++) < launch.blocks() / launch.cluster_size();) {
     start(*cluster, c);
