@@ -18,6 +18,7 @@
 #include "graph/core/samples.h"
 #include "lang/guide.h"
 #include "lang/guide_matmul.h"
+#include "lang/guide_matmul_hopper.h"
 
 namespace hidet::test {
 namespace {
@@ -115,6 +116,7 @@ Texts all_texts() {
   add_script("softmax_cuda", softmax_cuda(300), out);
   add_script("matmul", matmul(64, 96, 128), out);
   add_script("tensor_core_matmul", tensor_core_matmul({}), out);
+  add_script("hopper_matmul", hopper_matmul({}), out);
   return out;
 }
 
