@@ -283,9 +283,9 @@ CpuSchedule cpu_conv2d_schedule() {
           true,
           false,
           [](const FusedTask& f, const CpuTargetInfo& t) {
-            if (stores_along_pixels(f)) return conv_of_any_size(f, t);
             const int64_t m = t.winograd ? winograd_outputs(f.anchor) : 0;
-            return m ? winograd(f, t, m) : Conv(f, t).run();
+            if (m) return winograd(f, t, m);
+            return stores_along_pixels(f) ? conv_of_any_size(f, t) : Conv(f, t).run();
           }};
 }
 

@@ -222,22 +222,49 @@ class Winograd {
         Stmt()));
     const Value rows = declare(body, "rows", least(number(map_.m), number(oh_) - row)),
                 across = declare(body, "across", least(number(map_.m), number(ow_) - column));
-    body.push_back(loop("i", rows.expr(), LoopKind::serial, [&](const Value& i) {
+    const auto store = [&](const Value& i, const Value& j, const Value& c, const Value& value) {
+      return fused_.store({image, row + i, column + j, block * number(shape_.columns()) + c},
+                          value);
+    };
+    body.push_back(stores_along_pixels(fused_)
+                       ? channel_by_channel(results, columns, rows, across, store)
+                       : pixel_by_pixel(results, columns, rows, across, store));
+    f.body = make_seq(std::move(body));
+    return f;
+  }
+  using TileStore =
+      std::function<Stmt(const Value& i, const Value& j, const Value& c, const Value& value)>;
+  Value pixel_of(const Value& results, const Value& i, const Value& j) const {
+    return results + (i * number(map_.m) + j) * number(shape_.columns());
+  }
+  Stmt pixel_by_pixel(const Value& results, int64_t columns, const Value& rows, const Value& across,
+                      const TileStore& store) const {
+    return loop("i", rows.expr(), LoopKind::serial, [&](const Value& i) {
       return loop("j", across.expr(), LoopKind::serial, [&](const Value& j) {
         std::vector<Stmt> in;
-        const Value from =
-            declare(in, "from", results + (i * number(map_.m) + j) * number(shape_.columns()));
-        for (Stmt& s :
-             store_raw_row(from, columns, shape_.lanes, [&](const Value& c, const Value& value) {
-               return fused_.store(
-                   {image, row + i, column + j, block * number(shape_.columns()) + c}, value);
-             }))
+        const Value from = declare(in, "from", pixel_of(results, i, j));
+        for (Stmt& s : store_raw_row(
+                 from, columns, shape_.lanes,
+                 [&](const Value& c, const Value& value) { return store(i, j, c, value); }))
           in.push_back(std::move(s));
         return make_seq(std::move(in));
       });
-    }));
-    f.body = make_seq(std::move(body));
-    return f;
+    });
+  }
+  /// For outputs in NCHW.
+  Stmt channel_by_channel(const Value& results, int64_t columns, const Value& rows,
+                          const Value& across, const TileStore& store) const {
+    return loop("c", index(columns), LoopKind::serial, [&](const Value& c) {
+      return loop("i", rows.expr(), LoopKind::serial, [&](const Value& i) {
+        return loop("j", across.expr(), LoopKind::serial, [&](const Value& j) {
+          std::vector<Stmt> in;
+          const Value value =
+              declare(in, "value", Value(make_load(pixel_of(results, i, j).expr(), c.expr(), 1)));
+          in.push_back(store(i, j, c, value));
+          return make_seq(std::move(in));
+        });
+      });
+    });
   }
   /// A tile's results in results[pixel][columns of a block]; whether one of them is not finite.
   Value transformed_back(std::vector<Stmt>& body, const Value& sums, const Value& step,

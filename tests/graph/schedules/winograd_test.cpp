@@ -34,7 +34,15 @@ TEST(WinogradChoice, WhereItDoesNot) {
   EXPECT_EQ(chosen(64, {"h", "w"}, 64), 0);
 }
 
-/// `x` -> relu(convolution + bias), which is expected to be done with m x m outputs a tile.
+/// A convolution 1 x 1 that leaves its input as it is, in the order of channels: what makes it stores along channels (NHWC).
+Tensor behind(const Tensor& t) {
+  const int64_t c = t.shape_expr()[1].value();
+  std::vector<float> w(static_cast<size_t>(c * c), 0.0F);
+  for (int64_t i = 0; i < c; i++) w[static_cast<size_t>(i * c + i)] = 1;
+  return ops::conv2d(t, from_vector(w, {c, c, 1, 1}));
+}
+
+/// `x` -> relu(convolution + bias), which is expected to be done with m x m outputs a tile, stored in NCHW and in NHWC.
 void check_conv(const std::vector<DimExpr>& shape, int64_t n, const std::vector<int64_t>& pads,
                 const std::vector<Shape>& inputs, int64_t m) {
   const Tensor x = symbol(shape);
@@ -44,7 +52,9 @@ void check_conv(const std::vector<DimExpr>& shape, int64_t n, const std::vector<
   if (pads == std::vector<int64_t>{1, 1, 1, 1}) {
     EXPECT_EQ(chosen(c, {shape[2], shape[3]}, n), m);
   }
-  check(x, ops::relu(y + weight({1, n, 1, 1}, 2)), inputs);
+  const Tensor z = ops::relu(y + weight({1, n, 1, 1}, 2));
+  check(x, z, inputs);
+  check(x, behind(z), inputs);
 }
 
 TEST(Winograd, StripsOfTiles) {
