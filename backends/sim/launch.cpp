@@ -94,8 +94,10 @@ void Machine::run_together(Launch& launch) {
       }
   });
   if (!failed) return;
+  // Weights may lie in memory that cannot be written.
   for (size_t i = 0; i < extents_.size(); i++)
-    std::copy(before[i].begin(), before[i].end(), extents_[i].first);
+    if (std::memcmp(extents_[i].first, before[i].data(), before[i].size()) != 0)
+      std::memcpy(extents_[i].first, before[i].data(), before[i].size());
   for (size_t i = 0; i < objects_.size(); i++) objects_[i].written = written[i];
   launch.parallel = false;
   launch.steps = 0;
