@@ -4,7 +4,8 @@
 Each lint is a function from a Tree (path -> text of the tracked files) to a list of "path:line: what is wrong". Adding one:
 write the function, put it into LINTS with a pair of examples, of which the first must pass and the second must fail.
 
-usage: lint.py [--self-test]
+usage: lint.py [--self-test | --rules]
+  --rules  prints the rules of the verifier, the makers and the script language: place and message, ".." for what varies
 """
 import pathlib
 import posixpath
@@ -219,7 +220,7 @@ def lint_golden(tree):
 
 
 # Where rules are stated, and what states one: the arguments before the message.
-RULE_FILES = re.compile(r"^(ir/core/(verify\w*|call_rules|make)|lang/(?!hopper|space)\w+)\.cpp$")
+RULE_FILES = re.compile(r"^(ir/core/(verify\w*|call_rules|make)|lang/\w+)\.cpp$")
 RULE = re.compile(r"\b(HIDET_REQUIRE|need|throw Error)\s*\(")
 BEFORE_MESSAGE = {"HIDET_REQUIRE": 3, "need": 1, "throw Error": 1}
 STRING = re.compile(r'"((?:\\.|[^"\\\n])*)"')
@@ -261,6 +262,30 @@ def said(statement, pieces):
     return True
 
 
+def rules(tree):
+    """(place, pieces of the message) of every rule."""
+    for path, text in sorted(tree.sources().items()):
+        if not RULE_FILES.match(path):
+            continue
+        code = blank_comments(text)
+        for match in RULE.finditer(code):
+            pieces = []
+            for begin, end in split_arguments(code, match.end() - 1)[BEFORE_MESSAGE[match.group(1)]:]:
+                strings = literals(text, code, begin, end)
+                if "?" in code[begin:end]:
+                    pieces += [strings] if len(strings) > 1 else []
+                else:
+                    pieces += [[s] for s in strings]
+            pieces = [p for p in pieces if p and "" not in p]
+            line = text.count("\n", 0, match.start()) + 1
+            if pieces:
+                yield f"{path}:{line}", pieces
+
+
+def message_of(pieces):
+    return " .. ".join("|".join(p) for p in pieces)
+
+
 def lint_rules(tree):
     """Every rule of the verifier, the makers and the script language has its message in a test."""
     statements = set()
@@ -270,25 +295,8 @@ def lint_rules(tree):
             for end in [m.start() for m in re.finditer(r";|\},\n", code)] + [len(code)]:
                 statements.add("\0".join(literals(text, code, begin, end)))
                 begin = end
-    found = []
-    for path, text in tree.sources().items():
-        if not RULE_FILES.match(path):
-            continue
-        code = blank_comments(text)
-        for match in RULE.finditer(code):
-            arguments = split_arguments(code, match.end() - 1)[BEFORE_MESSAGE[match.group(1)]:]
-            pieces = []
-            for begin, end in arguments:
-                strings = literals(text, code, begin, end)
-                if "?" in code[begin:end]:
-                    pieces += [strings] if len(strings) > 1 else []
-                else:
-                    pieces += [[s] for s in strings]
-            pieces = [p for p in pieces if p and "" not in p]
-            if pieces and not any(said(s, pieces) for s in statements):
-                line = text.count("\n", 0, match.start()) + 1
-                found.append(f"{path}:{line}: no test has this message: {' .. '.join('|'.join(p) for p in pieces)}")
-    return found
+    return [f"{place}: no test has this message: {message_of(pieces)}"
+            for place, pieces in rules(tree) if not any(said(s, pieces) for s in statements)]
 
 
 HEADER = "runtime/include/hidet/runtime/a.h"
@@ -352,6 +360,9 @@ def self_test():
 def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
+    if sys.argv[1:] == ["--rules"]:
+        print("\n".join(f"{place}  {message_of(pieces)}" for place, pieces in rules(read_tree())))
+        return 0
     if sys.argv[1:]:
         print(__doc__, file=sys.stderr)
         return 2
