@@ -170,7 +170,7 @@ void Worker::memory(Block& block, Warp& w, Lanes lanes, const Inst& in, int32_t 
   const int64_t size = kBytes[static_cast<size_t>(in.type)];
   const int64_t bytes = size * in.lanes;
   const Cell *base = w.row(in.a), *index = w.row(in.b);
-  uint8_t* data[kWarp];
+  uint8_t* data[kWarp] = {};
   int64_t object = -1;
   const int fresh = block.program->hopper ? kFresh : 1;
   Place place;

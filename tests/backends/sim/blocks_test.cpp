@@ -6,6 +6,8 @@
 #include <hidet/hidet.h>
 #include <hidet/runtime/thread_pool.h>
 
+#include <sys/mman.h>
+
 using namespace hidet::lang;
 using hidet::Tensor;
 
@@ -66,6 +68,35 @@ TEST(SimulatorBlocks, TheFirstBlocksFaultIsReported) {
       },
       "write outside 'x': index 2167 on; it has 1280 elements (kernel 'blocks', block (5, 0, 0), "
       "thread (7, 0, 0))");
+}
+
+TEST(SimulatorBlocks, InputsMayLieInMemoryThatCannotBeWritten) {
+  void* page = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  {
+    const Tensor x = Tensor::from_blob(page, {1024}, hidet::f32, {}, [](void*) {}),
+                 y = hidet::zeros({1024});
+    ScriptModule m("read_only");
+    m.cuda_kernel("read_only", [](Function& f) {
+      auto a = f.arg("a", ptr(hidet::f32));
+      auto b = f.arg("b", ptr(hidet::f32));
+      f.grid_dim(32);
+      f.block_dim(32);
+      auto i = let("i", blockIdx.x * 32 + threadIdx.x);
+      b[i] = a[i + 4];
+    });
+    const int before = hidet::num_threads();
+    hidet::set_num_threads(4);
+    try {
+      m.simulate("launch", x, y);
+      ADD_FAILURE() << "no report";
+    } catch (const hidet::Error& e) {
+      EXPECT_NE(std::string(e.what()).find("read outside 'a': index 1024 on"), std::string::npos)
+          << e.what();
+    }
+    hidet::set_num_threads(before);
+  }
+  munmap(page, 4096);
 }
 
 TEST(SimulatorBlocks, RacesBetweenBlocksAreReportedInOrder) {
