@@ -8,7 +8,7 @@ namespace hidet::backends::sim {
 namespace {
 
 /// Turns that a block has before the next one runs beside it, and how many run side by side.
-constexpr int kPatience = 64;
+constexpr int kPatience = 16;
 constexpr size_t kResident = 64;
 
 }  // namespace

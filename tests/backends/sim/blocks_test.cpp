@@ -119,7 +119,7 @@ TEST(SimulatorBlocks, AtomicsOfBlocksAddInOrder) {
 
 TEST(SimulatorBlocks, BlocksMayWaitForEarlierAndForLaterOnes) {
   for (const bool later : {false, true}) {
-    constexpr int blocks = 12;
+    constexpr int blocks = 8;
     ScriptModule m("chain");
     m.cuda_kernel("chain", [&](Function& f) {
       auto x = f.arg("x", ptr(hidet::i32));
