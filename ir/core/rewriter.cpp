@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <unordered_set>
 
 namespace hidet::ir {
 
@@ -80,15 +79,45 @@ Rewriter substituting(const Substitution& map) {
   return r;
 }
 
+/// A set of nodes, by open addressing: walks ask it for each shared node, and most of their time went to std's.
+class NodeSet {
+ public:
+  /// True where `n` was not in it.
+  bool insert(const Node* n) {
+    if (2 * (count_ + 1) > slots_.size()) grow();
+    const Node*& slot = find(slots_, n);
+    if (slot) return false;
+    slot = n;
+    count_++;
+    return true;
+  }
+
+ private:
+  static const Node*& find(std::vector<const Node*>& slots, const Node* n) {
+    // Fibonacci hashing: addresses differ in their middle bits.
+    size_t at = (reinterpret_cast<uintptr_t>(n) * 0x9e3779b97f4a7c15u) >> 32;
+    while (slots[at &= slots.size() - 1] && slots[at] != n) at++;
+    return slots[at];
+  }
+  void grow() {
+    std::vector<const Node*> larger(std::max<size_t>(32, slots_.size() * 4));
+    for (const Node* n : slots_)
+      if (n) find(larger, n) = n;
+    slots_ = std::move(larger);
+  }
+  std::vector<const Node*> slots_;
+  size_t count_ = 0;
+};
+
 template <class Handle>
 void visit_shared(const Handle& root, const std::function<void(const Node&)>& visit) {
   if (!root) return;
-  std::unordered_set<const Node*> seen;
+  NodeSet seen;
   std::vector<const Node*> stack{root.get()};
   while (!stack.empty()) {
     const Node* node = stack.back();
     stack.pop_back();
-    if (node->is_shared() && !seen.insert(node).second) continue;
+    if (node->is_shared() && !seen.insert(node)) continue;
     visit(*node);
     const size_t first = stack.size();
     for_each_child(
