@@ -1,4 +1,4 @@
-// primitives_gpu.cpp - each primitive of sm_90 and sm_90a on a GPU: the same kernels as in the simulator, all bytes compared.
+// primitives_gpu.cpp - each CUDA primitive on a GPU: the same kernels as in the simulator, all bytes compared.
 // usage: primitives_gpu [PART]   only the cases whose names have PART
 // Needs: a GPU of sm_90, NVRTC and a C compiler, no LLVM; else it prints SKIP. Exit status 1 where a result differs.
 // Threading: kernels are compiled on all cores, the rest is one thread.
@@ -21,6 +21,7 @@ namespace {
 
 std::vector<PrimitiveCase> all_cases(const std::string& part) {
   std::vector<PrimitiveCase> all = primitive_cases(), out;
+  for (PrimitiveCase& c : older_primitive_cases()) all.push_back(std::move(c));
   for (const WgmmaCase& c : wgmma_cases()) {
     const WgmmaData data(c);
     all.push_back(

@@ -15,25 +15,6 @@ constexpr int kRows = 64;
 
 int element_bytes(DType t) { return static_cast<int>(t.bytes()); }
 
-/// A small integer as the type holds it.
-uint32_t encode(double v, DType t) {
-  const auto f = static_cast<float>(v);
-  uint32_t word;
-  std::memcpy(&word, &f, 4);
-  if (t == hidet::f16) return hidet::f32_to_f16(f);
-  if (t == hidet::bf16) return word >> 16;
-  if (t == hidet::tf32) return word | 0xfff;  // bits that the hardware ignores
-  if (t == hidet::f8e5m2) return hidet::f32_to_f16(f) >> 8;
-  if (t == hidet::f8e4m3) {
-    if (v == 0) return 0;
-    int exponent;
-    const double m = std::frexp(std::fabs(v), &exponent);  // 0.5 <= m < 1
-    return (v < 0 ? 128u : 0u) | static_cast<uint32_t>(exponent + 6) << 3 |
-           (static_cast<uint32_t>(m * 16) & 7);
-  }
-  return static_cast<uint32_t>(static_cast<int32_t>(v)) & 0xff;
-}
-
 struct Layout32 {
   int leading = 0, stride = 0, bytes = 0;  ///< bytes: of the whole matrix
 };
@@ -95,6 +76,24 @@ void each_sum(const WgmmaCase& c, F&& f) {
 }
 
 }  // namespace
+
+uint32_t encode(double v, DType t) {
+  const auto f = static_cast<float>(v);
+  uint32_t word;
+  std::memcpy(&word, &f, 4);
+  if (t == hidet::f16) return hidet::f32_to_f16(f);
+  if (t == hidet::bf16) return word >> 16;
+  if (t == hidet::tf32) return word | 0xfff;  // bits that the hardware ignores
+  if (t == hidet::f8e5m2) return hidet::f32_to_f16(f) >> 8;
+  if (t == hidet::f8e4m3) {
+    if (v == 0) return 0;
+    int exponent;
+    const double m = std::frexp(std::fabs(v), &exponent);  // 0.5 <= m < 1
+    return (v < 0 ? 128u : 0u) | static_cast<uint32_t>(exponent + 6) << 3 |
+           (static_cast<uint32_t>(m * 16) & 7);
+  }
+  return static_cast<uint32_t>(static_cast<int32_t>(v)) & 0xff;
+}
 
 std::string WgmmaCase::name() const {
   std::string out = "wgmma n=" + std::to_string(shape.n) + " " + shape.in.name() + " " +

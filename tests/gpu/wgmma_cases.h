@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+/// A small integer as bits of f16, bf16, tf32, f8, i8 or u8.
+uint32_t encode(double v, hidet::DType t);
+
 /// One product: 64 x n x k.
 struct WgmmaCase {
   hidet::lang::Wgmma shape = {};

@@ -21,10 +21,14 @@ TEST_P(HopperPrimitives, EqualTheLoops) {
   std::vector<hidet::lang::SimArg> args;
   for (const hidet::Tensor& t : c.args) args.emplace_back(t);
   hidet::lang::simulate_module(c.module.module(), "launch", args);
-  EXPECT_EQ(c.args.back().to_doubles(), c.expected) << c.name;
+  if (!c.expected.empty()) {
+    EXPECT_EQ(c.args.back().to_doubles(), c.expected) << c.name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HopperPrimitives, testing::ValuesIn(primitive_cases()),
+                         [](const auto& info) { return std::to_string(info.index); });
+INSTANTIATE_TEST_SUITE_P(Older, HopperPrimitives, testing::ValuesIn(older_primitive_cases()),
                          [](const auto& info) { return std::to_string(info.index); });
 
 /// What a fault's kernel gets. x, y: 4096 numbers of f16 in global memory, and a tensor map of x as 64 x 64, boxes of 64 x 64.
