@@ -2,7 +2,7 @@
 // cpu_conv2d.cpp with blocks and tiles counted at run time. Also where the stores run along pixels (NCHW). A tile is up to 14 pixels of one output row (1 x 1: flat
 // pixels), an instance a height, chosen by a switch; its sums go to scratch and from there through the epilogue, which so is
 // written once.
-#include "schedules/conv_window.h"
+#include "schedules/winograd.h"
 
 #include <algorithm>
 
@@ -286,7 +286,15 @@ Module conv_of_any_size(const FusedTask& fused, const CpuTargetInfo& target) {
 }
 
 CpuSchedule cpu_conv2d_any_schedule() {
-  return {"packed convolution, sizes at run time", accepts, false, true, false, conv_of_any_size};
+  return {"packed convolution, sizes at run time",
+          accepts,
+          false,
+          true,
+          false,
+          [](const FusedTask& f, const CpuTargetInfo& t) {
+            const int64_t m = t.winograd ? winograd_outputs(f.anchor) : 0;
+            return m ? winograd(f, t, m) : conv_of_any_size(f, t);
+          }};
 }
 
 }  // namespace hidet::graph

@@ -36,17 +36,35 @@ int64_t depth_of(int64_t c, int64_t most) {
   return c;
 }
 
+/// Predicted cycles of one vector, times 20: a multiplication one, about six for each value that a transform writes, four for a weight's.
+struct Costs {
+  int64_t c, panels, vectors;
+  Costs(int64_t channels, int64_t n)
+      : c(channels),
+        panels((n + kPanelColumns - 1) / kPanelColumns),
+        vectors((channels + kPanelColumns - 1) / kPanelColumns) {}
+  int64_t tile(const WinogradTransform& t) const {
+    return 23 * t.products() * (c * panels + 6 * (vectors + panels));
+  }
+  int64_t weights(const WinogradTransform& t) const { return 23 * t.products() * 4 * c * panels; }
+  /// An output pixel of the direct kernel: the other must win by 15 %.
+  int64_t pixel() const { return 20 * 9 * c * panels; }
+};
+
 class Winograd {
  public:
   Winograd(const FusedTask& fused, const CpuTargetInfo& target, int64_t m)
-      : fused_(fused), w_(fused), shape_(tile_shape(target)), map_{m} {
-    const VarRef &x = fused.anchor.inputs[0], &y = fused.anchor.outputs[0];
-    height_ = extent_of(x, 1), width_ = extent_of(x, 2);
-    oh_ = extent_of(y, 1), ow_ = extent_of(y, 2);
-    across_ = (ow_ + m - 1) / m, tiles_ = (oh_ + m - 1) / m * across_;
+      : fused_(fused), target_(target), w_(fused), shape_(tile_shape(target)), map_{m} {
+    fixed_ =
+        constant_shape(fused.anchor.inputs[0], 1) && constant_shape(fused.anchor.outputs[0], 1);
+    at_ = {w_.height, w_.width, w_.oh, w_.ow};
+    int64_t oh = 0, ow = 0;
+    if (is_const_int(w_.oh.expr(), &oh) && is_const_int(w_.ow.expr(), &ow))
+      tiles_ = (oh + m - 1) / m * ((ow + m - 1) / m), across_ = number((ow + m - 1) / m);
+    strip_ = fixed_ ? kStrip : shape_.rows;
     blocks_ = (w_.n + shape_.columns() - 1) / shape_.columns();
     panels_ = (w_.n + kPanelColumns - 1) / kPanelColumns;
-    by_columns_ = tiles_ <= kFewTiles && blocks_ >= kColumnTasks;
+    by_columns_ = fixed_ && tiles_ <= kFewTiles && blocks_ >= kColumnTasks;
     depth_ = by_columns_ ? depth_of(w_.c, tiles_ <= kStrip / 2 ? kDepthOfFew : kDepth) : w_.c;
     // Rows of the micro kernel must not fall into one set of the L1 cache.
     distance_ = w_.c >= 512 || w_.c * 4 % 4096 == 0 ? w_.c + 16 : w_.c;
@@ -57,9 +75,10 @@ class Winograd {
   Module run() {
     Module m;
     m.name = fused_.name;
-    Function launch =
-        fused_.launch(by_columns_ ? column_tasks() : strip_tasks());  // notes the tiles
-    m.functions = {input(false), weight()};
+    const Stmt body = !fixed_       ? tasks_of_any_size(m)
+                      : by_columns_ ? column_tasks()
+                                    : strip_tasks();  // first: it notes the tiles
+    for (const Function& f : {input(false), weight()}) m.functions.push_back(f);
     if (edges()) m.functions.push_back(input(true));
     for (int64_t columns : {shape_.columns(), w_.n % shape_.columns()}) {
       if (columns == 0 || columns > w_.n) continue;
@@ -67,7 +86,7 @@ class Winograd {
       m.functions.push_back(direct(columns));
       m.functions.push_back(output(columns));
     }
-    m.functions.push_back(std::move(launch));
+    m.functions.push_back(fused_.launch(body));
     return m;
   }
 
@@ -76,7 +95,7 @@ class Winograd {
     return std::string(what) + "_" + std::to_string(columns);
   }
   static std::string tile_name(int64_t rows, int64_t columns) {
-    return named("tile", rows) + "x" + std::to_string(columns);
+    return named("products", rows) + "x" + std::to_string(columns);
   }
   /// A function with parameters of these types: p a pointer to f32, i an i64, b an u32 (a column block: the vectorizer sees its multiples).
   static std::vector<Value> parameters(Function& f,
@@ -107,8 +126,25 @@ class Winograd {
 
   /// A tile of which some inputs lie outside the image exists.
   bool edges() const {
-    return w_.top > 0 || w_.left > 0 || oh_ % map_.m || ow_ % map_.m ||
-           oh_ + 2 - w_.top > height_ || ow_ + 2 - w_.left > width_;
+    int64_t height = 0, width = 0, oh = 0, ow = 0;
+    return !fixed_ || w_.top > 0 || w_.left > 0 || !is_const_int(at_.oh.expr(), &oh) ||
+           !is_const_int(at_.ow.expr(), &ow) || !is_const_int(at_.height.expr(), &height) ||
+           !is_const_int(at_.width.expr(), &width) || oh % map_.m || ow % map_.m ||
+           oh + 2 - w_.top > height || ow + 2 - w_.left > width;
+  }
+  /// The sizes inside a function: numbers, or parameters of it; and the arguments for these.
+  struct Sizes {
+    Value height, width, oh, ow;
+  };
+  Sizes sizes_in(Function& f) const {
+    if (fixed_) return at_;
+    const std::vector<Value> p =
+        parameters(f, {{"height", 'i'}, {"width", 'i'}, {"oh", 'i'}, {"ow", 'i'}});
+    return {p[0], p[1], p[2], p[3]};
+  }
+  std::vector<Value> with_sizes(std::vector<Value> args, const Sizes& at) const {
+    if (!fixed_) args.insert(args.end(), {at.height, at.width, at.oh, at.ow});
+    return args;
   }
   std::string input_name(bool edge) const { return edge ? "input_edge" : "input"; }
 
@@ -117,23 +153,24 @@ class Winograd {
     Function f = internal(input_name(edge));
     const std::vector<Value> p =
         parameters(f, {{"x", 'p'}, {"to", 'p'}, {"step", 'i'}, {"row", 'i'}, {"column", 'i'}});
+    const Sizes at = sizes_in(f);
     const Value &to = p[1], &step = p[2], &row = p[3], &column = p[4];
     std::vector<Stmt> body;
     std::vector<Value> rows, columns;  // inside the image
     const int64_t e = map_.extent();
     for (int64_t i = 0; edge && i < e; i++) {
       const Value h = row + number(i), w = column + number(i);
-      rows.push_back(declare(body, "inside", number(0) <= h && h < number(height_)));
-      columns.push_back(declare(body, "inside", number(0) <= w && w < number(width_)));
+      rows.push_back(declare(body, "inside", number(0) <= h && h < at.height));
+      columns.push_back(declare(body, "inside", number(0) <= w && w < at.width));
     }
-    const Value first = declare(body, "first", (row * number(width_) + column) * number(w_.c));
+    const Value first = declare(body, "first", (row * at.width + column) * number(w_.c));
     const auto one = [&](const Value& c, int lanes) {
       std::vector<Stmt> in;
       std::vector<Value> values;
       for (int64_t i = 0; i < e; i++)
         for (int64_t j = 0; j < e; j++) {
-          const Value at = first + (c + number((i * width_ + j) * w_.c));
-          const Expr load = make_load(p[0].expr(), at.expr(), lanes);
+          const Value place = first + (c + (number(i) * at.width + number(j)) * number(w_.c));
+          const Expr load = make_load(p[0].expr(), place.expr(), lanes);
           const VarRef d = make_var("d", load->type, edge);
           if (edge) {
             in.push_back(make_stmt<DeclVar>({}, d, zero(lanes)));
@@ -208,20 +245,23 @@ class Winograd {
                                                 {"row", 'i'},
                                                 {"column", 'i'},
                                                 {"block", 'b'}});
+    const Sizes at = sizes_in(f);
     const Value &results = p[2], &image = p[3], &row = p[4], &column = p[5];
     const Value block(make_cast(p[6].expr(), Type(i64)));
     std::vector<Stmt> body;
     const Value broken = transformed_back(body, p[0], p[1], results, columns);
-    body.push_back(make_stmt<If>(
-        {}, broken.expr(),
-        call(named("direct", columns),
-             {pointer_to(fused_.anchor.inputs[0]) + image * number(height_ * width_ * w_.c),
-              pointer_to(fused_.anchor.inputs[1]) +
-                  block * number(shape_.panels * 9 * w_.c * kPanelColumns),
-              results, row, column}),
-        Stmt()));
-    const Value rows = declare(body, "rows", least(number(map_.m), number(oh_) - row)),
-                across = declare(body, "across", least(number(map_.m), number(ow_) - column));
+    body.push_back(
+        make_stmt<If>({}, broken.expr(),
+                      call(named("direct", columns),
+                           with_sizes({pointer_to(fused_.anchor.inputs[0]) +
+                                           image * (at.height * at.width * number(w_.c)),
+                                       pointer_to(fused_.anchor.inputs[1]) +
+                                           block * number(shape_.panels * 9 * w_.c * kPanelColumns),
+                                       results, row, column},
+                                      at)),
+                      Stmt()));
+    const Value rows = declare(body, "rows", least(number(map_.m), at.oh - row)),
+                across = declare(body, "across", least(number(map_.m), at.ow - column));
     const auto store = [&](const Value& i, const Value& j, const Value& c, const Value& value) {
       return fused_.store({image, row + i, column + j, block * number(shape_.columns()) + c},
                           value);
@@ -303,6 +343,7 @@ class Winograd {
     Function f = internal(named("direct", columns));
     const std::vector<Value> p =
         parameters(f, {{"x", 'p'}, {"panels", 'p'}, {"to", 'p'}, {"row", 'i'}, {"column", 'i'}});
+    const Sizes at = sizes_in(f);
     const int64_t vectors = (columns + shape_.lanes - 1) / shape_.lanes;
     f.body = loop("pixel", index(map_.m * map_.m), LoopKind::serial, [&](const Value& pixel) {
       std::vector<Stmt> outer;
@@ -321,11 +362,9 @@ class Winograd {
           std::vector<Stmt> one;
           const Value h = declare(one, "y", row + tap / number(3)),
                       w = declare(one, "x", column + tap % number(3));
-          const Value inside =
-              number(0) <= h && h < number(height_) && number(0) <= w && w < number(width_);
+          const Value inside = number(0) <= h && h < at.height && number(0) <= w && w < at.width;
           const Stmt sums = loop("k", index(w_.c), LoopKind::serial, [&](const Value& k) {
-            const Expr x =
-                make_load(p[0].expr(), ((h * number(width_) + w) * number(w_.c) + k).expr());
+            const Expr x = make_load(p[0].expr(), ((h * at.width + w) * number(w_.c) + k).expr());
             const Value weight =
                 vector_at(panel, (tap * number(w_.c) + k) * number(kPanelColumns), shape_.lanes);
             return Stmt(make_stmt<Assign>(
@@ -348,17 +387,15 @@ class Winograd {
   Stmt transform(const Value& image, const Value& tile, const Value& to, const Value& step) const {
     std::vector<Stmt> body;
     const int64_t e = map_.extent();
-    const Value row =
-                    declare(body, "row", tile / number(across_) * number(map_.m) - number(w_.top)),
-                column = declare(body, "column",
-                                 tile % number(across_) * number(map_.m) - number(w_.left));
-    const std::vector<Value> args{image, to, step, row, column};
+    const Value row = declare(body, "row", tile / across_ * number(map_.m) - number(w_.top)),
+                column = declare(body, "column", tile % across_ * number(map_.m) - number(w_.left));
+    const std::vector<Value> args = with_sizes({image, to, step, row, column}, at_);
     const Stmt inner = call(input_name(false), args);
     if (!edges()) {
       body.push_back(inner);
     } else {
-      const Value inside = number(0) <= row && row <= number(height_ - e) && number(0) <= column &&
-                           column <= number(width_ - e);
+      const Value inside = number(0) <= row && row <= at_.height - number(e) &&
+                           number(0) <= column && column <= at_.width - number(e);
       body.push_back(make_stmt<If>({}, inside.expr(), inner, call(input_name(true), args)));
     }
     return make_seq(std::move(body));
@@ -422,10 +459,11 @@ class Winograd {
                                     count * number(shape_.columns()),
                                     results,
                                     image,
-                                    tile / number(across_) * number(map_.m),
-                                    tile % number(across_) * number(map_.m),
+                                    tile / across_ * number(map_.m),
+                                    tile % across_ * number(map_.m),
                                     Value(make_cast(block.expr(), Type(u32)))};
       args.insert(args.end(), more.begin(), more.end());
+      args = with_sizes(args, at_);
       body.push_back(for_columns(
           block, [&](int64_t columns) { return call(named("output", columns), args); }));
       return make_seq(std::move(body));
@@ -439,59 +477,126 @@ class Winograd {
 
   /// Many tiles: all weights are transformed, then each task takes a strip of tiles through all steps, which stays in the L2 cache.
   Stmt strip_tasks() {
-    std::vector<Stmt> body;
     int64_t strips = (tiles_ + kStrip - 1) / kStrip;
     strips += strips % 2 && strips > 1;  // for two threads
     const int64_t size = tiles_ / strips, more = tiles_ % strips, most = size + (more > 0);
+    return strips_of(number(strips), most, number(size), number(more), [&](const Strip& t) {
+      const auto steps = [&](int64_t count) {
+        return strip_steps(t, number(count), [&](const Value& panels, const Value& block) {
+          return products(t.inputs, panels, t.sums, count, block);
+        });
+      };
+      if (!more) return steps(size);
+      return Stmt(make_stmt<If>({}, (t.strip < number(more)).expr(), steps(most),
+                                size ? steps(size) : Stmt()));
+    });
+  }
+  /// The same with strips counted at run time, where that is predicted to win; the direct kernel elsewhere, whose functions go to `m`.
+  Stmt tasks_of_any_size(Module& m) {
+    Module direct = conv_of_any_size(fused_, target_);
+    const Stmt otherwise = direct.functions.back().body;
+    m.functions.assign(direct.functions.begin(), direct.functions.end() - 1);
+    std::vector<Stmt> body, strips;
+    for (auto [value, name] : {std::pair{&at_.height, "height"},
+                               {&at_.width, "width"},
+                               {&at_.oh, "oh"},
+                               {&at_.ow, "ow"}})
+      *value = declare(body, name, *value);
+    const auto tiles_along = [&](const Value& n) {
+      return (n + number(map_.m - 1)) / number(map_.m);
+    };
+    across_ = declare(body, "across", tiles_along(at_.ow));
+    const Value tiles = declare(body, "tiles", tiles_along(at_.oh) * across_);
+    const Costs costs(w_.c, w_.n);
+    const Value wins = number(costs.weights(map_)) + tiles * number(costs.tile(map_)) <
+                       at_.oh * at_.ow * number(costs.pixel());
+    const Value fewest = declare(strips, "fewest", (tiles + number(strip_ - 1)) / number(strip_));
+    const Value count = declare(strips, "strips",
+                                fewest + select(fewest > number(1), fewest % number(2), number(0)));
+    const Value size = declare(strips, "size", tiles / count),
+                more = declare(strips, "more", tiles % count);
+    for (int64_t rows = 1; rows <= strip_; rows++) heights_.insert(rows);
+    strips.push_back(strips_of(count, strip_, size, more, [&](const Strip& t) {
+      std::vector<Stmt> in;
+      const Value here = declare(in, "count", size + select(t.strip < more, number(1), number(0)));
+      in.push_back(strip_steps(t, here, [&](const Value& panels, const Value& block) {
+        return products_of_any_count(t.inputs, panels, t.sums, here, block);
+      }));
+      return make_seq(std::move(in));
+    }));
+    body.push_back(make_stmt<If>({}, wins.expr(), make_seq(std::move(strips)), otherwise));
+    return make_seq(std::move(body));
+  }
+  Stmt products_of_any_count(const Value& inputs, const Value& weights, const Value& sums,
+                             const Value& count, const Value& block) const {
+    return loop("product", index(map_.products()), LoopKind::serial, [&](const Value& k) {
+      std::vector<Stmt> body;
+      const Value a = declare(body, "a", inputs + k * (count * number(distance_))),
+                  b = declare(body, "b", weights + k * number(product_size_)),
+                  to = declare(body, "to", sums + k * (count * number(shape_.columns())));
+      body.push_back(for_columns(block, [&](int64_t columns) {
+        Stmt choice;
+        for (int64_t rows : heights_) {
+          const Stmt one = call(tile_name(rows, columns), {a, b, to});
+          choice =
+              choice ? Stmt(make_stmt<If>({}, (count == number(rows)).expr(), one, choice)) : one;
+        }
+        return choice;
+      }));
+      return make_seq(std::move(body));
+    });
+  }
+
+  /// One strip of tiles: its image (number and pointer), its number, its first tile, and scratch memory.
+  struct Strip {
+    Value image, source, strip, first, weights, inputs, sums;
+  };
+  /// All weights transformed, then `one` for each strip; the first `more` of them have size + 1 tiles, `most` at most.
+  Stmt strips_of(const Value& strips, int64_t most, const Value& size, const Value& more,
+                 const std::function<Stmt(const Strip&)>& one) const {
+    std::vector<Stmt> body;
     const Value x = declare(body, "x", pointer_to(fused_.anchor.inputs[0])),
-                b = declare(body, "b", pointer_to(fused_.anchor.inputs[1])),
-                weights = declare(
-                    body, "weights",
-                    scratch_floats(kWeights, number(blocks_ * shape_.panels * panel_size_))),
-                images = declare(body, "images", image_count());
+                b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
+    Strip t;
+    t.weights = declare(body, "weights",
+                        scratch_floats(kWeights, number(blocks_ * shape_.panels * panel_size_)));
+    const Value images = declare(body, "images", image_count());
     body.push_back(loop("panel", index(panels_), LoopKind::parallel, [&](const Value& p) {
       return call("weight",
-                  {b + p * number(9 * w_.c * kPanelColumns), weights + p * number(panel_size_)});
+                  {b + p * number(9 * w_.c * kPanelColumns), t.weights + p * number(panel_size_)});
     }));
     body.push_back(
-        loop("task", (images * number(strips)).expr(), LoopKind::parallel, [&](const Value& task) {
+        loop("task", (images * strips).expr(), LoopKind::parallel, [&](const Value& task) {
           std::vector<Stmt> in;
-          const Value image = declare(in, "image", task / number(strips)),
-                      strip = declare(in, "strip", task % number(strips));
-          const Value first =
-              declare(in, "first", strip * number(size) + least(strip, number(more)));
-          const Value source = declare(in, "source", x + image * number(height_ * width_ * w_.c));
-          const Value inputs = declare(
-                          in, "inputs",
-                          scratch_floats(kInputs, number(map_.products() * most * distance_))),
-                      sums = declare(
-                          in, "sums",
-                          scratch_floats(kSums, number(map_.products() * most * shape_.columns() +
-                                                       result_size())));
-          const auto steps = [&](int64_t count) {
-            return strip_steps(source, inputs, weights, sums, image, first, count);
-          };
-          if (!more) in.push_back(steps(size));
-          else
-            in.push_back(make_stmt<If>({}, (strip < number(more)).expr(), steps(most),
-                                       size ? steps(size) : Stmt()));
+          t.image = declare(in, "image", task / strips);
+          t.strip = declare(in, "strip", task % strips);
+          t.first = declare(in, "first", t.strip * size + least(t.strip, more));
+          t.source = declare(in, "source", x + t.image * image_size());
+          t.inputs = declare(in, "inputs",
+                             scratch_floats(kInputs, number(map_.products() * most * distance_)));
+          t.sums = declare(in, "sums",
+                           scratch_floats(kSums, number(map_.products() * most * shape_.columns() +
+                                                        result_size())));
+          in.push_back(one(t));
           return make_seq(std::move(in));
         }));
     return make_seq(std::move(body));
   }
-  Stmt strip_steps(const Value& source, const Value& inputs, const Value& weights,
-                   const Value& sums, const Value& image, const Value& first, int64_t count) {
-    const Value results = sums + number(map_.products() * count * shape_.columns());
-    return make_seq({loop("t", index(count), LoopKind::serial,
-                          [&](const Value& t) {
-                            return transform(source, first + t, inputs + t * number(distance_),
-                                             number(count * distance_));
+  Value image_size() const { return at_.height * at_.width * number(w_.c); }
+
+  using Multiply = std::function<Stmt(const Value& panels, const Value& block)>;
+  Stmt strip_steps(const Strip& t, const Value& count, const Multiply& multiply) const {
+    const Value results = t.sums + count * number(map_.products() * shape_.columns());
+    return make_seq({loop("t", count.expr(), LoopKind::serial,
+                          [&](const Value& i) {
+                            return transform(t.source, t.first + i,
+                                             t.inputs + i * number(distance_),
+                                             count * number(distance_));
                           }),
                      loop("block", index(blocks_), LoopKind::serial, [&](const Value& block) {
-                       const Value panels = weights + block * number(shape_.panels * panel_size_);
-                       return make_seq(
-                           {products(inputs, panels, sums, count, block),
-                            outputs(sums, results, image, first, number(count), block)});
+                       const Value panels = t.weights + block * number(shape_.panels * panel_size_);
+                       return make_seq({multiply(panels, block),
+                                        outputs(t.sums, results, t.image, t.first, count, block)});
                      })});
   }
 
@@ -512,7 +617,7 @@ class Winograd {
       in.push_back(
           loop("t", (count * number(tiles_)).expr(), LoopKind::parallel, [&](const Value& t) {
             const Value image = t / number(tiles_), tile = t % number(tiles_);
-            return transform(x + (first + image) * number(height_ * width_ * w_.c), tile,
+            return transform(x + (first + image) * (at_.height * at_.width * number(w_.c)), tile,
                              inputs + (image * number(image_inputs) + tile * number(distance_)),
                              number(tiles_ * distance_));
           }));
@@ -570,11 +675,15 @@ class Winograd {
   }
 
   const FusedTask& fused_;
+  const CpuTargetInfo& target_;
   ConvWindow w_;
   TileShape shape_;
   WinogradTransform map_;
-  int64_t height_, width_, oh_, ow_;
-  int64_t across_ = 0, tiles_ = 0;   ///< tiles of a row, of an image
+  Sizes at_;                         ///< as the launch function sees them
+  Value across_;                     ///< tiles of a row
+  bool fixed_ = true;                ///< sizes of the image are known
+  int64_t tiles_ = 0;                ///< of an image, where known
+  int64_t strip_ = 0;                ///< most tiles of a strip
   int64_t blocks_ = 0, panels_ = 0;  ///< column blocks, panels of the weight
   bool by_columns_ = false;
   int64_t depth_ = 0;     ///< input channels whose weights are transformed at once
@@ -592,17 +701,16 @@ int64_t winograd_outputs(const Task& t) {
         at.at(std::string("dilation") + d) != 1)
       return 0;
   const VarRef &x = t.inputs[0], &y = t.outputs[0];
-  if (!constant_shape(x, 1) || !constant_shape(y, 1)) return 0;
-  const auto parts = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
-  const int64_t oh = extent_of(y, 1), ow = extent_of(y, 2), c = extent_of(x, 3),
-                panels = parts(at.at("n"), kPanelColumns), vectors = parts(c, kPanelColumns);
-  // In cycles of one vector: multiplications, and about six for each value that a transform writes, four for a weight's.
-  double best = static_cast<double>(oh * ow * 9 * c * panels) / 1.15;
-  int64_t out = 0;
+  if (!constant_shape(x, 3)) return 0;
+  const Costs costs(extent_of(x, 3), at.at("n"));
+  // Sizes at run time: where large images win.
+  if (!constant_shape(x, 1) || !constant_shape(y, 1))
+    return costs.tile({4}) < 16 * costs.pixel() ? 4 : 0;
+  const int64_t oh = extent_of(y, 1), ow = extent_of(y, 2);
+  int64_t best = oh * ow * costs.pixel(), out = 0;
   for (int64_t m : {4, 2}) {
-    const int64_t tiles = parts(oh, m) * parts(ow, m), products = (m + 2) * (m + 2);
-    const double cycles = static_cast<double>(
-        products * (tiles * c * panels + 6 * tiles * (vectors + panels) + 4 * c * panels));
+    const int64_t tiles = (oh + m - 1) / m * ((ow + m - 1) / m);
+    const int64_t cycles = tiles * costs.tile({m}) + costs.weights({m});
     if (cycles < best) best = cycles, out = m;
   }
   return out;

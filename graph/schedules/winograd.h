@@ -4,10 +4,11 @@
 
 namespace hidet::graph {
 
-/// Outputs along an axis of the algorithm that is predicted to win clearly over the direct kernel: 4, 2, or 0 for none.
+/// Outputs along an axis of the algorithm that is predicted to win clearly over the direct kernel: 4, 2, or 0 for none. For an image whose
+/// size is known at run time: 4 where that wins on large ones.
 int64_t winograd_outputs(const ir::Task& convolution);
 
-/// The convolution by F(m x m, 3 x 3); its image has a known size.
+/// The convolution by F(m x m, 3 x 3); at sizes known at run time, with the direct kernel beside it, and the choice at each run.
 ir::Module winograd(const FusedTask& fused, const CpuTargetInfo& target, int64_t m);
 
 }  // namespace hidet::graph

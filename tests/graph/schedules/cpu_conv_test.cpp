@@ -97,7 +97,7 @@ TEST(ConvolutionAtRunTime, PointsWithStrideOrPad) {
 }
 TEST(ConvolutionAtRunTime, LargeWeight) {
   const Tensor x = symbol({1, 128, "h", "w"});
-  check(x, ops::conv2d(x, weight({128, 128, 3, 3}, 1), {1, 1}, {1, 1, 1, 1}),
+  check(x, ops::conv2d(x, weight({128, 128, 3, 3}, 1), {1, 1}, {2, 2, 2, 2}, {2, 2}),
         {{1, 128, 9, 30}, {1, 128, 2, 2}});
 }
 

@@ -24,6 +24,7 @@ TEST(WinogradChoice, WhereItWins) {
   EXPECT_EQ(chosen(64, {56, 56}, 64), 4);
   EXPECT_EQ(chosen(256, {14, 14}, 256), 4);
   EXPECT_EQ(chosen(32, {64, 64}, 32), 4);
+  EXPECT_EQ(chosen(64, {"h", "w"}, 64), 4) << "where the image is large, at each run";
   EXPECT_EQ(chosen(64, {6, 6}, 64), 2) << "4 of 6 rows would be wasted";
 }
 TEST(WinogradChoice, WhereItDoesNot) {
@@ -31,7 +32,7 @@ TEST(WinogradChoice, WhereItDoesNot) {
   EXPECT_EQ(chosen(64, {3, 1}, 64), 0);
   EXPECT_EQ(chosen(64, {56, 56}, 64, 3, 2), 0);
   EXPECT_EQ(chosen(64, {56, 56}, 64, 5), 0);
-  EXPECT_EQ(chosen(64, {"h", "w"}, 64), 0);
+  EXPECT_EQ(chosen(3, {"h", "w"}, 64), 0);
 }
 
 /// A convolution 1 x 1 that leaves its input as it is, in the order of channels: what makes it stores along channels (NHWC).
@@ -76,6 +77,17 @@ TEST(Winograd, UnevenAndWidePads) {
   check_conv({1, 32, 12, 15}, 32, {0, 0, 0, 0}, {{1, 32, 12, 15}}, 4);
   check_conv({1, 32, 12, 15}, 32, {2, 0, 1, 3}, {{1, 32, 12, 15}}, 4);
   check_conv({1, 32, 10, 11}, 48, {0, 5, 7, 0}, {{1, 32, 10, 11}}, 4);
+}
+TEST(Winograd, SizesAtRunTime) {
+  check_conv({"n", 37, "h", "w"}, 43, {1, 1, 1, 1},
+             {{1, 37, 13, 18},
+              {3, 37, 13, 18},
+              {1, 37, 5, 60},
+              {1, 37, 64, 3},
+              {2, 37, 1, 1},
+              {0, 37, 13, 18}},
+             4);
+  check_conv({1, 40, "h", 20}, 32, {0, 2, 1, 3}, {{1, 40, 21, 20}, {1, 40, 3, 20}}, 4);
 }
 TEST(Winograd, ResidualAndSilu) {
   const Tensor x = symbol({2, 32, 12, 12});
