@@ -1,13 +1,14 @@
 // narrow.cpp - where i32 suffices: a GPU computes in 32 bits, and 64-bit arithmetic costs it several times as much.
 // One rule: an operation (+ - * / % floordiv floormod min max, or a comparison) of two i64 whose operands and result provably lie
-// within i32 is done in i32 and widened; immutable variables and serial loops of such values become i32 themselves. Floored division
-// of what is not negative by what is not negative becomes truncating division, in any type. Nothing else changes; what may not fit
-// stays i64.
+// within i32 is done in i32 and widened; immutable variables of such values become i32 themselves. Floored division of what is not
+// negative by what is not negative becomes truncating division, in any type. What may not fit stays i64, and so does what moves
+// along with a loop (sums and products of its variable): compilers keep such addresses in registers and add to them, which they
+// cannot where 32 bits might wrap (measured: products of matrices lose 20 %).
 // Needs: lower-tensors (index arithmetic is there).  Leaves: values as they were.
 #include "transforms/bounds.h"
 #include "transforms/util.h"
 
-#include <optional>
+#include <unordered_set>
 
 namespace hidet::ir {
 namespace {
@@ -18,6 +19,12 @@ const Type kWide(i64), kNarrow(i32);
 class Narrower {
  public:
   explicit Narrower(const Function& f) : bounds_(f) {
+    if (f.body)
+      visit_all(f.body, [&](const Node& n) {
+        if (const For* loop = as<For>(&n)) moving_.insert(loop->var.get());
+        const DeclVar* d = as<DeclVar>(&n);  // after the loop around it
+        if (d && !d->var->is_mutable && d->init && moves(d->init)) moving_.insert(d->var.get());
+      });
     rewriter_.on([this](Rewriter& self, const Binary& b) -> Expr { return binary(self, b); });
     rewriter_.on([this](Rewriter& self, const Cast& c) -> Expr { return cast(self, c); });
     rewriter_.on([this](Rewriter&, const Var& v) -> Expr {
@@ -25,11 +32,17 @@ class Narrower {
       return it == narrow_.end() ? Expr(&v) : make_cast(it->second, kWide, v.loc);
     });
     rewriter_.on([this](Rewriter& self, const DeclVar& d) -> Stmt { return declared(self, d); });
-    rewriter_.on([this](Rewriter& self, const For& f) -> Stmt { return loop(self, f); });
   }
   Stmt operator()(const Stmt& body) { return rewriter_(body); }
 
  private:
+  /// A sum or product of a loop's variable.
+  bool moves(const Expr& e) const {
+    if (const Cast* c = as<Cast>(e)) return moves(c->a);
+    if (const Binary* b = as<Binary>(e))
+      return b->op <= BinaryOp::mul && (moves(b->a) || moves(b->b));
+    return moving_.count(e.get()) > 0;
+  }
   bool fits(const Expr& e) { return e->type == kWide && bounds_.of(e).within(kI32); }
 
   /// An i64 known to fit, as i32.
@@ -49,8 +62,9 @@ class Narrower {
     if (floors && Bounds::known(b.a) && Bounds::known(b.b) && bounds_.of(b.a).low >= 0 &&
         bounds_.of(b.b).low >= 0)
       op = op == BinaryOp::floordiv ? BinaryOp::div : BinaryOp::mod;
-    const bool arithmetic = op <= BinaryOp::max && fits(ref(b));
-    const bool narrows = (arithmetic || info(op).comparison) && fits(b.a) && fits(b.b);
+    const bool arithmetic = op <= BinaryOp::max && !moves(ref(b)) && fits(ref(b));
+    const bool compares = info(op).comparison && !moves(b.a) && !moves(b.b);
+    const bool narrows = (arithmetic || compares) && fits(b.a) && fits(b.b);
     if (!narrows) return op == b.op ? changed : make_binary(op, n.a, n.b, n.loc);
     const Expr e = make_binary(op, narrow(n.a), narrow(n.b), n.loc);
     return info(op).comparison ? e : make_cast(e, kWide, n.loc);
@@ -66,7 +80,7 @@ class Narrower {
   }
 
   Stmt declared(Rewriter& self, const DeclVar& d) {
-    const bool candidate = !d.var->is_mutable && d.init && fits(d.init);
+    const bool candidate = !d.var->is_mutable && d.init && !moves(d.init) && fits(d.init);
     const Expr init = self(d.init);
     const Cast* c = as<Cast>(init);
     if (!candidate || !c || !(c->a->type == kNarrow))
@@ -75,20 +89,9 @@ class Narrower {
     narrow_.emplace(d.var.get(), var);
     return make_stmt<DeclVar>(d.loc, var, c->a);
   }
-  /// The last step must not pass the end of i32 either.
-  Stmt loop(Rewriter& self, const For& f) {
-    const bool candidate = f.how == LoopKind::serial && fits(f.begin) && fits(f.end) &&
-                           fits(f.step) && f.var->type == kWide &&
-                           bounds_.of(f.end).high + bounds_.of(f.step).high <= INT32_MAX;
-    if (!candidate) return self.children(f);
-    const VarRef var = make_var(f.var->name, kNarrow, false, f.var->loc);
-    narrow_.emplace(f.var.get(), var);
-    return make_stmt<For>(f.loc, var, narrow(self(f.begin)), narrow(self(f.end)),
-                          narrow(self(f.step)), f.how, f.grain, self(f.body));
-  }
-
   Bounds bounds_;
   Rewriter rewriter_;
+  std::unordered_set<const Node*> moving_;        ///< variables of loops, and what moves with them
   std::unordered_map<const Node*, Expr> narrow_;  ///< i64 variable -> its i32 form
 };
 

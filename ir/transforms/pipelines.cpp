@@ -122,8 +122,6 @@ std::vector<Pass> lowering(Target target) {
   for (Pass& p : std::vector<Pass>{unroll_loops(), lower_tensors(), symbols_to_params(), simplify(),
                                    vectorize_loops(), simplify()})
     out.push_back(std::move(p));
-  // A CPU has 64-bit registers, and its compiler makes better addresses of 64-bit indices.
-  if (target == Target::cuda) out.push_back(narrow_indices());
   for (Pass& p : std::vector<Pass>{carry_quotients(), widen_halves(), fold_branches()})
     out.push_back(std::move(p));
   return out;
