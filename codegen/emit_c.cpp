@@ -551,7 +551,15 @@ class CEmitter final : public Emitter {
     if (std::string(row->c) != "@") return {expand(row->c, p), 15};
     std::string args;
     for (const Expr& a : p.args) args += (args.empty() ? "" : ", ") + expr(a);
-    return {prelude_.math(p.name, p.args.at(0)->type) + "(" + args + ")", 15};
+    return {helper(p) + "(" + args + ")", 15};
+  }
+  /// The helper that a row "@" calls.
+  std::string helper(const Prim& p) {
+    const Type& first = p.args.at(0)->type;
+    if (p.name.starts_with("atomic_")) return prelude_.atomic(p.name, first.pointee().dtype());
+    if (p.name == "masked_load") return prelude_.masked(p.name, p.type);
+    if (p.name == "masked_store") return prelude_.masked(p.name, p.args.at(1)->type);
+    return prelude_.math(p.name, first);
   }
   Text tensor_map(const Prim& p) {
     const auto rank = static_cast<size_t>(p.attrs.at(1));

@@ -23,7 +23,10 @@ class Prelude {
   std::string math(const std::string& name,
                    const ir::Type& t);  ///< a primitive whose C text is "@"
   std::string float_binary(ir::BinaryOp op, const ir::Type& t);  ///< pow, fmod, floordiv, floormod
-  std::string lanewise(ir::BinaryOp op, const ir::Type& t);      ///< integer helper lane by lane
+  std::string atomic(const std::string& name, DType t);          ///< atomic_add ... of t
+  /// masked_load or masked_store of a vector type.
+  std::string masked(const std::string& name, const ir::Type& vector);
+  std::string lanewise(ir::BinaryOp op, const ir::Type& t);  ///< integer helper lane by lane
   const std::string& text() const { return text_; }
 
  private:

@@ -85,9 +85,13 @@ CallResult atomic(const char* name, const std::vector<Located>& args, SourceLoc 
   const bool bits = std::string(name) == "atomic_and" || std::string(name) == "atomic_or" ||
                     std::string(name) == "atomic_xor";
   const bool word = t == i32 || t == u32 || t == i64 || t == u64;
-  HIDET_REQUIRE(word || (!bits && (t == f16 || t == bf16 || t == f32 || t == f64)),
-                ErrorCode::usage, at.text(), "'", name, "' does not work on ", t.name(),
-                "; it takes i32, u32, i64, u64", bits ? "" : ", f16, bf16, f32, f64");
+  const bool cuda = recording(at, name).is_cuda(), half = t == f16 || t == bf16;
+  HIDET_REQUIRE(word || (!bits && ((cuda && half) || t == f32 || t == f64)), ErrorCode::usage,
+                at.text(), "'", name, "' does not work on ", t.name(), cuda ? "" : " on the CPU",
+                "; it takes i32, u32, i64, u64",
+                bits   ? ""
+                : cuda ? ", f16, bf16, f32, f64"
+                       : ", f32, f64");
   return effect(name, args, type, 1, {}, at);
 }
 

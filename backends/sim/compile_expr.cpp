@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "sim/compiler.h"
+#include "sim/values.h"
 
 namespace hidet::backends::sim {
 namespace {
@@ -27,6 +28,7 @@ constexpr PrimRow kPrims[] = {
     {"grid_dim_x", Op::builtin, 9},
     {"grid_dim_y", Op::builtin, 10},
     {"grid_dim_z", Op::builtin, 11},
+    {"clock", Op::builtin, 12},
     {"syncthreads", Op::barrier, 0},
     {"syncwarp", Op::sync_warp, 0},
     {"threadfence", Op::fence, 0},
@@ -54,6 +56,8 @@ constexpr PrimRow kPrims[] = {
     {"atomic_min", Op::atomic, 2},
     {"atomic_exch", Op::atomic, 3},
     {"atomic_cas", Op::atomic, 4},
+    {"atomic_inc", Op::atomic, 8},
+    {"atomic_dec", Op::atomic, 9},
     {"cp_async", Op::copy, 0},
     {"cp_async_commit", Op::commit, 0},
     {"cp_async_part", Op::copy, 1},
@@ -214,6 +218,48 @@ void Compiler::load(const Element& e, int32_t dst) {
   land(over);
 }
 
+/// A load or store with a cache hint: whole, so that its address is a multiple of its bytes.
+void Compiler::hinted(const Prim& p, int32_t dst) {
+  const bool write = p.args.size() > 1;
+  const Type& t = write ? p.args[1]->type : p.type;
+  require(t.dtype());
+  const int32_t base = cell(p.args[0]), value = write ? cell(p.args[1]) : dst;
+  emit({write ? Op::store : Op::load,
+        1,
+        code_of(t),
+        {},
+        lanes_of(t),
+        value,
+        base,
+        integer(0),
+        pointer_access(p.args[0])});
+}
+
+/// Lane by lane: memory of the other lanes is not touched.
+void Compiler::masked(const Prim& p, int32_t dst) {
+  const bool write = p.args.size() > 2;
+  const Type& t = write ? p.args[1]->type : p.type;
+  require(t.dtype());
+  const int32_t base = cell(p.args[0]), value = write ? cell(p.args[1]) : dst,
+                mask = cell(p.args[write ? 2 : 1]), x = pointer_access(p.args[0]);
+  for (int i = 0; i < t.lanes(); i++) {
+    if (!write) emit({Op::move, 0, {}, {}, 1, dst + i, integer(0)});
+    const size_t skip = emit({Op::jump_unless, 0, {}, {}, 1, 0, mask + i});
+    emit({write ? Op::store : Op::load, 0, code_of(t), {}, 1, value + i, base, integer(i), x});
+    land(skip);
+  }
+}
+
+/// Two atomics, one behind the other.
+void Compiler::atomic_pair(const Prim& p, int32_t dst) {
+  const Type& t = p.args[1]->type;
+  if (!is_shared(p.args[0])) out_.in_order = true;
+  const int32_t base = cell(p.args[0]), value = cell(p.args[1]), second = alloc();
+  emit({Op::pointer_add, 0, {}, {}, 1, second, base, integer(1), 2});
+  for (int i = 0; i < 2; i++)
+    emit({Op::atomic, 0, code_of(t), {}, 1, dst + i, i ? second : base, value + i});
+}
+
 void Compiler::prim(const Prim& p, int32_t dst) {
   const auto args = [&](size_t i) { return i < p.args.size() ? cell(p.args[i]) : 0; };
   if (p.name == "printf") {
@@ -259,6 +305,10 @@ void Compiler::prim(const Prim& p, int32_t dst) {
     emit({Op::aligned, 0, {}, {}, 1, 0, a, 0, static_cast<int32_t>(p.attrs.at(0))});
     return;
   }
+  if (p.name == "nanosleep") return (void)cell(p.args.at(0));
+  if (p.name.starts_with("load_") || p.name.starts_with("store_")) return hinted(p, dst);
+  if (p.name.starts_with("masked_")) return masked(p, dst);
+  if (p.name == "atomic_add_pair") return atomic_pair(p, dst);
   if (p.name == "scratch") {
     const int32_t slot = widened(p.args.at(0)), bytes = widened(p.args.at(1));
     emit({Op::scratch, 0, {}, {}, 1, dst, slot, bytes});
@@ -287,9 +337,10 @@ void Compiler::prim(const Prim& p, int32_t dst) {
                                                 : p.name == "isnan" ? 254
                                                 : p.name == "isinf" ? 253
                                                                     : 252));
-  const std::string name = p.name == "fast_exp" ? "exp" : p.name == "fast_log" ? "log" : p.name;
+  if (const int row = arith_row(p.name); row >= 0)
+    return typed(Op::math, static_cast<uint8_t>(row));
   for (int i = 0; i < kMathRows; i++)
-    if (name == kMath[i].name) return typed(Op::math, static_cast<uint8_t>(i));
+    if (p.name == kMath[i].name) return typed(Op::math, static_cast<uint8_t>(i));
   refuse("the primitive '" + p.name + "'");
 }
 

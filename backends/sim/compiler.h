@@ -91,6 +91,9 @@ class Compiler {
   void call(const Call& c, int32_t dst);
   void prim(const Prim& p, int32_t dst);
   bool hopper(const Prim& p, int32_t dst);
+  void hinted(const Prim& p, int32_t dst);
+  void masked(const Prim& p, int32_t dst);
+  void atomic_pair(const Prim& p, int32_t dst);
   void load(const Element& e, int32_t dst);
   int32_t pointer_access(const Expr& base);
   int32_t access(const Expr& tensor, const std::vector<Expr>& indices);

@@ -97,6 +97,7 @@ Cell math(uint8_t row, Cell a, Cell b, Cell c, DType t) {
     case 253: return Cell{.i = std::isinf(x)};
     case 252: return Cell{.i = std::isfinite(x)};
     default:
+      if (row >= kArith) return arith(row, a, b, c, t);
       return t == f64 ? from_double(kMath[row].d(a.d), t) : from_double(kMath[row].f(a.f), t);
   }
 }

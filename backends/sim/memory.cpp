@@ -168,7 +168,7 @@ void Worker::memory(Block& block, Warp& w, Lanes lanes, const Inst& in, int32_t 
   const bool write = in.op == Op::store;
   const char* what = write ? "write" : "read";
   const int64_t size = kBytes[static_cast<size_t>(in.type)];
-  const int64_t bytes = size * in.lanes;
+  const int64_t bytes = size * in.lanes, align = in.sub ? bytes : size;
   const Cell *base = w.row(in.a), *index = w.row(in.b);
   uint8_t* data[kWarp] = {};
   int64_t object = -1;
@@ -181,8 +181,8 @@ void Worker::memory(Block& block, Warp& w, Lanes lanes, const Inst& in, int32_t 
     if (pointer::object(p) != object)
       object = pointer::object(p), s = space(block, w, object, i, at, what);
     const int64_t offset = pointer::offset(p);
-    if (offset < 0 || offset > s.size - bytes || (offset & (size - 1))) [[unlikely]]
-      bad_access(block, w, i, s, offset, bytes, size, at, what, in.c);
+    if (offset < 0 || offset > s.size - bytes || (offset & (align - 1))) [[unlikely]]
+      bad_access(block, w, i, s, offset, bytes, align, at, what, in.c);
     data[i] = s.data + s.stride * i + offset;
     if (s.tracked()) {
       place.offset = offset;
@@ -225,6 +225,8 @@ void Worker::atomic(Block& block, Warp& w, int lane, const Inst& in, int32_t at)
     case 5: next = binary(ir::BinaryOp::bit_and, old, v, type); break;
     case 6: next = binary(ir::BinaryOp::bit_or, old, v, type); break;
     case 7: next = binary(ir::BinaryOp::bit_xor, old, v, type); break;
+    case 8: next.i = old.i >= v.i ? 0 : old.i + 1; break;
+    case 9: next.i = old.i == 0 || old.i > v.i ? v.i : old.i - 1; break;
     default: break;
   }
   write_cell(place.data, in.type, next);

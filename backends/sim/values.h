@@ -13,8 +13,12 @@ Cell convert(Cell c, DType from, DType to);
 Cell binary(ir::BinaryOp op, Cell a, Cell b, DType t);
 Cell unary(ir::UnaryOp op, Cell a, DType t);
 Cell absolute(Cell a, DType t);
-/// Row `row` of kMath; 255: a * b + c, 254: isnan, 253: isinf, 252: isfinite.
+/// Row `row` of kMath; 255: a * b + c, 254: isnan, 253: isinf, 252: isfinite; from kArith on: a row of arith.cpp.
 Cell math(uint8_t row, Cell a, Cell b, Cell c, DType t);
+inline constexpr int kArith = 128;
+/// The row of a primitive of arith.cpp, from kArith on; -1: it has none.
+int arith_row(const std::string& primitive);
+Cell arith(int row, Cell a, Cell b, Cell c, DType t);
 
 template <class T>
 T raw(const uint8_t* p) {

@@ -11,5 +11,9 @@ const std::vector<Primitive>& cuda_primitives();
 const std::vector<Primitive>& sm80_primitives();
 /// Rows of sm_90 and sm_90a.
 const std::vector<Primitive>& sm90_primitives();
+/// Bits of integers, packed halves, fast approximations.
+const std::vector<Primitive>& arith_primitives();
+/// Loads and stores with a cache hint, clocks.
+const std::vector<Primitive>& access_primitives();
 
 }  // namespace hidet::ir

@@ -56,6 +56,14 @@ HIDET_WORDS(uint32_t, hidet_u)
 HIDET_WORDS(int64_t, hidet_l)
 HIDET_WORDS(uint64_t, hidet_ul)
 )";
+constexpr const char kAtomicPairs[] =
+    R"(#define HIDET_ATOMIC_PAIR(T, P) \
+__device__ __forceinline__ hidet_vec<T, 2> hidet_atomic_add_pair(T* p, hidet_vec<T, 2> v) { \
+  return hidet_bits<hidet_vec<T, 2>>(atomicAdd((P*)p, hidet_bits<P>(v))); \
+}
+HIDET_ATOMIC_PAIR(__half, __half2)
+HIDET_ATOMIC_PAIR(__nv_bfloat16, __nv_bfloat162)
+)";
 
 const std::vector<Primitive> kTable = {
     // --- CUDA: indices
@@ -124,31 +132,32 @@ const std::vector<Primitive> kTable = {
      false, true, "condition holds on all lanes"},
     {"match_any_sync", 1, T::cuda, R::u32, nullptr, "__match_any_sync(0xffffffffu, $0)", 0, false,
      false, true, "bit mask of the lanes with an equal value, 32 or 64 bits"},
-    // --- CUDA: atomics on (pointer, value); the old value. max and min give NaN where one is
-    {"atomic_add", 2, T::cuda, R::custom, nullptr, "hidet_atomic_add($0, $1)", 0, false, false,
-     false, "*p += v", nullptr, kAtomics},
-    {"atomic_max", 2, T::cuda, R::custom, nullptr, "hidet_atomic_max($0, $1)", 0, false, false,
-     false, "*p = max(*p, v)", nullptr, kAtomics},
-    {"atomic_min", 2, T::cuda, R::custom, nullptr, "hidet_atomic_min($0, $1)", 0, false, false,
-     false, "*p = min(*p, v)", nullptr, kAtomics},
-    {"atomic_exch", 2, T::cuda, R::custom, nullptr, "hidet_atomic_exch($0, $1)", 0, false, false,
-     false, "*p = v", nullptr, kAtomics},
-    {"atomic_and", 2, T::cuda, R::custom, nullptr, "hidet_atomic_and($0, $1)", 0, false, false,
-     false, "*p &= v; integers", nullptr, kAtomics},
-    {"atomic_or", 2, T::cuda, R::custom, nullptr, "hidet_atomic_or($0, $1)", 0, false, false, false,
+    // --- atomics on (pointer, value); the old value. max and min give NaN where one is. CPU: 32 and 64 bits, sequentially consistent
+    {"atomic_add", 2, T::any, R::custom, "@", "hidet_atomic_add($0, $1)", 0, false, false, false,
+     "*p += v", nullptr, kAtomics},
+    {"atomic_max", 2, T::any, R::custom, "@", "hidet_atomic_max($0, $1)", 0, false, false, false,
+     "*p = max(*p, v)", nullptr, kAtomics},
+    {"atomic_min", 2, T::any, R::custom, "@", "hidet_atomic_min($0, $1)", 0, false, false, false,
+     "*p = min(*p, v)", nullptr, kAtomics},
+    {"atomic_exch", 2, T::any, R::custom, "@", "hidet_atomic_exch($0, $1)", 0, false, false, false,
+     "*p = v", nullptr, kAtomics},
+    {"atomic_and", 2, T::any, R::custom, "@", "hidet_atomic_and($0, $1)", 0, false, false, false,
+     "*p &= v; integers", nullptr, kAtomics},
+    {"atomic_or", 2, T::any, R::custom, "@", "hidet_atomic_or($0, $1)", 0, false, false, false,
      "*p |= v; integers", nullptr, kAtomics},
-    {"atomic_xor", 2, T::cuda, R::custom, nullptr, "hidet_atomic_xor($0, $1)", 0, false, false,
-     false, "*p ^= v; integers", nullptr, kAtomics},
-    {"atomic_cas", 3, T::cuda, R::custom, nullptr, "hidet_atomic_cas($0, $1, $2)", 0, false, false,
+    {"atomic_xor", 2, T::any, R::custom, "@", "hidet_atomic_xor($0, $1)", 0, false, false, false,
+     "*p ^= v; integers", nullptr, kAtomics},
+    {"atomic_cas", 3, T::any, R::custom, "@", "hidet_atomic_cas($0, $1, $2)", 0, false, false,
      false, "compare the bits and swap", nullptr, kAtomics},
+    {"atomic_inc", 2, T::any, R::custom, "@", "atomicInc($0, $1)", 0, false, false, false,
+     "*p = *p >= v ? 0 : *p + 1", "ptr, u32 -> u32"},
+    {"atomic_dec", 2, T::any, R::custom, "@", "atomicDec($0, $1)", 0, false, false, false,
+     "*p = *p == 0 || *p > v ? v : *p - 1", "ptr, u32 -> u32"},
+    {"atomic_add_pair", 2, T::cuda, R::custom, nullptr, "hidet_atomic_add_pair($0, $1)", 80, false,
+     false, false, "adds two halves, each atomically", nullptr, kAtomicPairs},
     {"assume_aligned", 1, T::cuda, R::none, nullptr,
      "__builtin_assume(((unsigned long long)($0) & ($k0 - 1)) == 0)", 0, false, false, false,
      "promises that a pointer is a multiple of $k0 bytes, a power of two"},
-    // --- fast math (CUDA)
-    {"fast_exp", 1, T::cuda, R::f32, nullptr, "__expf($0)", 0, true, true, false,
-     "approximate e^x"},
-    {"fast_log", 1, T::cuda, R::f32, nullptr, "__logf($0)", 0, true, true, false,
-     "approximate logarithm"},
 };
 }  // namespace
 

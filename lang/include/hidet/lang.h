@@ -1,5 +1,6 @@
 // lang.h - collects the script language.
 #pragma once
+#include <hidet/lang/arith.h>
 #include <hidet/lang/hopper.h>
 #include <hidet/lang/loops.h>
 #include <hidet/lang/memory.h>

@@ -121,7 +121,8 @@ Value all_lanes(const Located& cond);
 /// The lanes whose value (32 or 64 bits) has the same bits as this lane's.
 Value match_any(const Located& v);
 
-// --- CUDA: atomics on 32 and 64 bit integers, f16, bf16, f32, f64 (and, or, xor: the integers); the old value
+// --- atomics on 32 and 64 bit integers, f32, f64, on CUDA f16 and bf16, too (and, or, xor: the integers); the old value.
+// CUDA: relaxed; CPU: sequentially consistent.
 #define HIDET_ATOMIC(name)                                           \
   inline CallResult name(const Located& p, const Located& v) {       \
     return detail::atomic(#name, {p, detail::operand(p, v)}, v.loc); \

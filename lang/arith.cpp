@@ -1,0 +1,226 @@
+// arith.cpp - records bits of integers, packed halves, fast approximations, access with hints and masks.
+#include <hidet/ir/primitives.h>
+#include <hidet/lang/arith.h>
+#include <hidet/lang/memory.h>
+#include <hidet/lang/statements.h>
+#include <hidet/runtime/error.h>
+
+#include "recorder.h"
+
+namespace hidet::lang {
+using namespace detail;
+
+namespace {
+/// A row whose arguments are converted to `types` where C would.
+Value call(const char* name, const std::vector<Located>& args, const std::vector<Type>& types,
+           const Type& result) {
+  std::vector<Expr> exprs;
+  for (size_t i = 0; i < args.size(); i++)
+    exprs.push_back(ir::coerce(args[i].value, types[i],
+                               std::string("an argument of '") + name + "'", args[i].loc));
+  return Value(ir::make_prim(name, std::move(exprs), result, {}, args[0].loc), reads_of(args));
+}
+
+DType dtype_of_value(const char* name, const Located& v) {
+  HIDET_REQUIRE(v.value.expr() && v.value.type().is_scalar(), ErrorCode::usage, v.loc.text(), "'",
+                name, "' takes a number, not ", v.value.expr() ? v.value.type().text() : "nothing");
+  return v.value.dtype();
+}
+
+/// The row name_u32 or name_u64 of an integer of 32 or 64 bits.
+Value bits(const char* name, const Located& v, bool same) {
+  const DType t = dtype_of_value(name, v);
+  const bool wide = t.bits() == 64;
+  HIDET_REQUIRE(t.is_integer() && (wide || t.bits() == 32), ErrorCode::usage, v.loc.text(), "'",
+                name, "' takes an integer of 32 or 64 bits, not ", t.name());
+  const Type word(wide ? u64 : u32);
+  const std::string row = std::string(name) + (wide ? "_u64" : "_u32");
+  return call(row.c_str(), {Located(cast(v, word), v.loc)}, {word}, same ? word : Type(i32));
+}
+Value words(const char* name, const std::vector<Located>& args) {
+  return call(name, args, {Type(u32), Type(u32), Type(u32)}, Type(u32));
+}
+
+Value packed(const char* name, const std::vector<Located>& args) {
+  const Type type = args[0].value.expr() ? args[0].value.type() : Type();
+  HIDET_REQUIRE(type == Type::vector(f16, 2) || type == Type::vector(bf16, 2), ErrorCode::usage,
+                args[0].loc.text(), "'", name, "' takes f16x2 or bf16x2, not ", type.text());
+  return call(name, args, {type, type, type}, type);
+}
+Value fast(const char* name, const std::vector<Located>& args) {
+  return call(name, args, {Type(f32), Type(f32)}, Type(f32));
+}
+}  // namespace
+
+Value popc(const Located& v) { return bits("popc", v, false); }
+Value clz(const Located& v) { return bits("clz", v, false); }
+Value ffs(const Located& v) { return bits("ffs", v, false); }
+Value brev(const Located& v) { return bits("brev", v, true); }
+Value mulhi(const Located& a, const Located& b) {
+  const Type t(dtype_of_value("mulhi", a) == u32 ? u32 : i32);
+  return call(t.dtype() == u32 ? "mulhi_u32" : "mulhi_i32", {a, b}, {t, t}, t);
+}
+Value byte_perm(const Located& a, const Located& b, const Located& selector) {
+  return words("byte_perm", {a, b, selector});
+}
+Value funnel_shift_left(const Located& low, const Located& high, const Located& n) {
+  return words("funnel_shift_left", {low, high, n});
+}
+Value funnel_shift_right(const Located& low, const Located& high, const Located& n) {
+  return words("funnel_shift_right", {low, high, n});
+}
+Value dp4a(const Located& a, const Located& b, const Located& c) {
+  const Type t(dtype_of_value("dp4a", c) == u32 ? u32 : i32);
+  return call(t.dtype() == u32 ? "dp4a_u32" : "dp4a_i32", {a, b, c}, {Type(u32), Type(u32), t}, t);
+}
+
+Value packed_add(const Located& a, const Located& b) { return packed("packed_add", {a, b}); }
+Value packed_sub(const Located& a, const Located& b) { return packed("packed_sub", {a, b}); }
+Value packed_mul(const Located& a, const Located& b) { return packed("packed_mul", {a, b}); }
+Value packed_min(const Located& a, const Located& b) { return packed("packed_min", {a, b}); }
+Value packed_max(const Located& a, const Located& b) { return packed("packed_max", {a, b}); }
+Value packed_fma(const Located& a, const Located& b, const Located& c) {
+  return packed("packed_fma", {a, b, c});
+}
+
+#define HIDET_FAST(name) \
+  Value name(const Located& x) { return fast(#name, {x}); }
+HIDET_FAST(fast_exp)
+HIDET_FAST(fast_exp2)
+HIDET_FAST(fast_log)
+HIDET_FAST(fast_log2)
+HIDET_FAST(fast_log10)
+HIDET_FAST(fast_sin)
+HIDET_FAST(fast_cos)
+HIDET_FAST(fast_rsqrt)
+HIDET_FAST(fast_sqrt)
+HIDET_FAST(fast_rcp)
+HIDET_FAST(fast_tanh)
+#undef HIDET_FAST
+Value fast_div(const Located& a, const Located& b) { return fast("fast_div", {a, b}); }
+Value fast_pow(const Located& x, const Located& y) { return fast("fast_pow", {x, y}); }
+
+// --- memory
+
+namespace {
+constexpr const char* kHints[] = {"nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt"};
+
+/// The scalar type behind a pointer; `lanes` of it are an access with a hint.
+DType hinted_type(const Located& p, int lanes, const std::string& row) {
+  const bool fine = p.value.expr() && p.value.type().is_pointer() &&
+                    p.value.type().pointee().is_scalar() && ir::find_primitive(row);
+  HIDET_REQUIRE(fine, ErrorCode::usage, p.loc.text(), "there is no '", row, "' of ",
+                p.value.expr() ? p.value.type().text() : "nothing");
+  const DType t = p.value.type().pointee().dtype();
+  const int64_t bytes = t.bytes_of(lanes);
+  HIDET_REQUIRE(lanes > 0 && t.bits() >= 8 && bytes <= 16 && (bytes & (bytes - 1)) == 0,
+                ErrorCode::usage, p.loc.text(), "'", row, "' moves 1, 2, 4, 8 or 16 bytes, not ",
+                lanes, " of ", t.name());
+  return t;
+}
+/// What `e` reads, and the memory behind p.
+std::vector<ir::Read> with_memory(const std::vector<Located>& args, SourceLoc at) {
+  std::vector<ir::Read> reads = reads_of(args);
+  reads.push_back({ir::place_of(args[0].value.expr()), recording(at, "a load").clock(), at});
+  return reads;
+}
+Type mask_type(const char* name, const Located& p, const Located& mask) {
+  const Type m = mask.value.expr() ? mask.value.type() : Type();
+  HIDET_REQUIRE(m.is_vector() && m.dtype().is_boolean(), ErrorCode::usage, mask.loc.text(), "'",
+                name, "' takes a vector of booleans, not ", m.text());
+  HIDET_REQUIRE(p.value.expr() && p.value.type().is_pointer() &&
+                    p.value.type().pointee().is_scalar() &&
+                    p.value.type().pointee().dtype().bits() >= 8,
+                ErrorCode::usage, p.loc.text(), "'", name, "' takes a pointer to scalars");
+  return Type::vector(p.value.type().pointee().dtype(), m.lanes());
+}
+}  // namespace
+
+Value load(const Located& pointer, int width, Cache hint) {
+  const std::string row = std::string("load_") + kHints[static_cast<int>(hint)];
+  const Type type = Type::vector(hinted_type(pointer, width, row), width);
+  const Value v(ir::make_prim(row, {pointer.value.expr()}, type, {}, pointer.loc),
+                with_memory({pointer}, pointer.loc));
+  return let("loaded", Located(v, pointer.loc));
+}
+void store(const Located& pointer, const Located& value, Cache hint) {
+  const std::string row = std::string("store_") + kHints[static_cast<int>(hint)];
+  const int lanes =
+      value.value.expr() && value.value.type().is_vector() ? value.value.type().lanes() : 1;
+  const Type type = Type::vector(hinted_type(pointer, lanes, row), lanes);
+  const Expr e = ir::coerce(value.value, type, "an element", value.loc);
+  (void)effect(row.c_str(), {pointer, Located(Value(e, value.value.reads()), value.loc)}, {}, 1, {},
+               pointer.loc);
+}
+
+Value masked_load(const Located& pointer, const Located& mask) {
+  const Type type = mask_type("masked_load", pointer, mask);
+  const Value v(ir::make_prim("masked_load", {pointer.value.expr(), mask.value.expr()}, type, {},
+                              pointer.loc),
+                with_memory({pointer, mask}, pointer.loc));
+  return let("loaded", Located(v, pointer.loc));
+}
+void masked_store(const Located& pointer, const Located& value, const Located& mask) {
+  const Type type = mask_type("masked_store", pointer, mask);
+  const Expr e = ir::coerce(value.value, type, "an element", value.loc);
+  (void)effect("masked_store", {pointer, Located(Value(e, value.value.reads()), value.loc), mask},
+               {}, 1, {}, pointer.loc);
+}
+Value lanes_below(const Located& n, int lanes) {
+  HIDET_REQUIRE(lanes >= 2 && lanes <= 64, ErrorCode::usage, n.loc.text(), "a mask of ", lanes,
+                " lanes; from 2 to 64");
+  std::vector<Located> numbers;
+  for (int i = 0; i < lanes; i++)
+    numbers.emplace_back(Value(ir::make_int(i, Type(i32), n.loc)), n.loc);
+  const Value count(ir::coerce(n.value, Type(i32), "a number of lanes", n.loc), n.value.reads());
+  return make_vec(numbers) < Located(broadcast(Located(count, n.loc), lanes), n.loc);
+}
+Value shuffle(const Located& a, const Located& b, const std::vector<int>& lanes) {
+  const Type type = a.value.expr() ? a.value.type() : Type();
+  HIDET_REQUIRE(type.is_vector() && b.value.expr() && b.value.type() == type, ErrorCode::usage,
+                a.loc.text(), "shuffle() takes two vectors of one type");
+  HIDET_REQUIRE(lanes.size() >= 2, ErrorCode::usage, a.loc.text(), "shuffle() gives a vector of ",
+                lanes.size(), " lanes");
+  const Handle left = let("left", a), right = let("right", b);
+  std::vector<Located> out;
+  for (const int i : lanes) {
+    HIDET_REQUIRE(i >= 0 && i < 2 * type.lanes(), ErrorCode::usage, a.loc.text(), "shuffle() of ",
+                  type.text(), " has lanes 0 to ", 2 * type.lanes() - 1, ", not ", i);
+    const bool first = i < type.lanes();
+    out.emplace_back(lane(Located(first ? left : right, a.loc),
+                          Located(Value(first ? i : i - type.lanes()), a.loc)),
+                     a.loc);
+  }
+  return make_vec(out);
+}
+
+// --- atomics and time
+
+CallResult atomic_add_pair(const Located& p, const Located& v) {
+  const DType t = pointee(p).dtype();
+  HIDET_REQUIRE(t == f16 || t == bf16, ErrorCode::usage, p.loc.text(),
+                "'atomic_add_pair' does not work on ", t.name(), "; it takes f16 or bf16");
+  const Type type = Type::vector(t, 2);
+  const Expr e = ir::coerce(v.value, type, "the operand of an atomic", v.loc);
+  return effect("atomic_add_pair", {p, Located(Value(e, v.value.reads()), v.loc)}, type, 1, {},
+                v.loc);
+}
+namespace {
+CallResult counted(const char* name, const Located& p, const Located& v) {
+  HIDET_REQUIRE(pointee(p) == Type(u32), ErrorCode::usage, p.loc.text(), "'", name,
+                "' does not work on ", pointee(p).text(), "; it takes u32");
+  return effect(name, {p, operand(p, v)}, Type(u32), 1, {}, v.loc);
+}
+}  // namespace
+CallResult atomic_inc(const Located& p, const Located& v) { return counted("atomic_inc", p, v); }
+CallResult atomic_dec(const Located& p, const Located& v) { return counted("atomic_dec", p, v); }
+
+Value clock(Here at) {
+  return let("clock", Located(Value(ir::make_prim("clock", {}, Type(i64), {}, at)), at));
+}
+void nanosleep(const Located& ns) {
+  const Expr e = ir::coerce(ns.value, Type(u32), "a number of ns", ns.loc);
+  (void)effect("nanosleep", {Located(Value(e, ns.value.reads()), ns.loc)}, {}, 0, {}, ns.loc);
+}
+
+}  // namespace hidet::lang

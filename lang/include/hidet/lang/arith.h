@@ -1,0 +1,76 @@
+// arith.h - bits of integers, packed halves, fast approximations, memory access with hints and masks, clocks.
+// Threading: one thread at a time, the one that records.
+#pragma once
+#include <hidet/lang/primitives.h>
+#include <hidet/lang/types.h>
+
+namespace hidet::lang {
+
+// --- bits of integers of 32 or 64 bits, signed or not; popc, clz and ffs on the CPU, too
+Value popc(const Located& v);  ///< number of bits that are 1, i32
+Value clz(const Located& v);   ///< number of 0 bits above the highest 1, i32
+Value ffs(const Located& v);   ///< place of the lowest 1, from 1 on; 0: none; i32
+Value brev(const Located& v);  ///< bits in reverse, unsigned
+/// Upper 32 bits of the product of two i32, or of two u32.
+Value mulhi(const Located& a, const Located& b);
+/// Byte i of the result is byte (nibble i of `selector`) & 7 of the 8 bytes of b:a, where a has the lower ones.
+Value byte_perm(const Located& a, const Located& b, const Located& selector);
+/// The upper (left) or lower (right) 32 bits of high:low shifted by n & 31.
+Value funnel_shift_left(const Located& low, const Located& high, const Located& n);
+Value funnel_shift_right(const Located& low, const Located& high, const Located& n);
+/// c + the dot product of the 4 bytes of a and b (u32): signed where c is i32, unsigned where it is u32. (sm_61)
+Value dp4a(const Located& a, const Located& b, const Located& c);
+
+// --- CUDA: two halves (f16x2, bf16x2) in one instruction (sm_80); min and max give NaN where one is
+Value packed_add(const Located& a, const Located& b);
+Value packed_sub(const Located& a, const Located& b);
+Value packed_mul(const Located& a, const Located& b);
+Value packed_min(const Located& a, const Located& b);
+Value packed_max(const Located& a, const Located& b);
+Value packed_fma(const Located& a, const Located& b, const Located& c);
+
+// --- CUDA: approximations of f32 in one or two instructions; how good they are is in CUDA's manual
+#define HIDET_FAST(name) Value name(const Located& x);
+HIDET_FAST(fast_exp)
+HIDET_FAST(fast_exp2)
+HIDET_FAST(fast_log)
+HIDET_FAST(fast_log2)
+HIDET_FAST(fast_log10)
+HIDET_FAST(fast_sin)
+HIDET_FAST(fast_cos)
+HIDET_FAST(fast_rsqrt)
+HIDET_FAST(fast_sqrt)
+HIDET_FAST(fast_rcp)
+HIDET_FAST(fast_tanh)
+#undef HIDET_FAST
+Value fast_div(const Located& a, const Located& b);
+Value fast_pow(const Located& x, const Located& y);
+
+// --- CUDA: global memory with a cache hint. 1, 2, 4, 8 or 16 bytes, and the address is a multiple of them.
+/// Loads: nc (nothing writes it while the kernel runs), ca, cg, cs, lu, cv; stores: wb, cg, cs, wt. As PTX calls them.
+enum class Cache : uint8_t { nc, ca, cg, cs, lu, cv, wb, wt };
+Value load(const Located& pointer, int width, Cache hint);
+void store(const Located& pointer, const Located& value, Cache hint);
+
+// --- vectors, on the CPU in one instruction where it has them: 16 values of 32 bits at x86-64-v4
+/// The lanes of `mask` (a vector of booleans), 0 elsewhere; memory of other lanes is not touched.
+Value masked_load(const Located& pointer, const Located& mask);
+void masked_store(const Located& pointer, const Located& value, const Located& mask);
+/// A mask of the first `n` lanes.
+Value lanes_below(const Located& n, int lanes);
+/// Lanes of a and b by number: b's come after a's. (a, a reversed: shuffle(a, a, {3, 2, 1, 0}))
+Value shuffle(const Located& a, const Located& b, const std::vector<int>& lanes);
+
+// --- CUDA: more atomics; the old value
+/// Adds two halves, each atomically, at a pointer to f16 or bf16 that is a multiple of 4 bytes. (sm_80)
+CallResult atomic_add_pair(const Located& p, const Located& v);
+/// u32: p = p >= v ? 0 : p + 1, and p = p == 0 || p > v ? v : p - 1.
+CallResult atomic_inc(const Located& p, const Located& v);
+CallResult atomic_dec(const Located& p, const Located& v);
+
+// --- CUDA: time
+/// Cycles of the multiprocessor, i64.
+Value clock(Here at = Here::current());
+void nanosleep(const Located& ns);
+
+}  // namespace hidet::lang

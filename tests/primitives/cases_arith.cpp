@@ -1,0 +1,247 @@
+// cases_arith.cpp - bits of integers, packed halves, fast approximations.
+#include "primitives/cases.h"
+
+#include <limits>
+
+namespace hidet::primitives {
+using namespace lang;
+
+namespace {
+
+const std::vector<double> kWords{
+    0,          1,           2,        3,     0x80000000u, 0xffffffffu, 0x12345678u, 0x00ff00ffu,
+    0x7fffffff, 0xdeadbeefu, 1u << 16, 65535, 42,          7,           0xf0f0f0f0u, 100};
+uint32_t word(double v) { return static_cast<uint32_t>(v); }
+uint64_t joined(double low, double high) { return uint64_t{word(high)} << 32 | word(low); }
+/// kWords from another place on.
+std::vector<double> rotated(size_t by) {
+  std::vector<double> out;
+  for (size_t i = 0; i < kWords.size(); i++) out.push_back(kWords[(i + by) % kWords.size()]);
+  return out;
+}
+
+// Bit by bit, as the manual says it.
+int ones(uint64_t v) {
+  int n = 0;
+  for (; v; v >>= 1) n += static_cast<int>(v & 1);
+  return n;
+}
+int zeros_above(uint64_t v, int bits) {
+  int n = 0;
+  for (int i = bits - 1; i >= 0 && !(v >> i & 1); i--) n++;
+  return n;
+}
+int lowest(uint64_t v) {
+  for (int i = 0; i < 64; i++)
+    if (v >> i & 1) return i + 1;
+  return 0;
+}
+uint64_t backwards(uint64_t v, int bits) {
+  uint64_t r = 0;
+  for (int i = 0; i < bits; i++)
+    if (v >> i & 1) r |= uint64_t{1} << (bits - 1 - i);
+  return r;
+}
+template <class Byte>
+int64_t dot(double a, double b, double c) {
+  int64_t sum = static_cast<int64_t>(c);
+  for (int i = 0; i < 4; i++)
+    sum += static_cast<int64_t>(static_cast<Byte>(word(a) >> 8 * i)) *
+           static_cast<Byte>(word(b) >> 8 * i);
+  return sum;
+}
+
+void add_bits(Cases& cases) {
+  struct Row {
+    const char* name;
+    Value (*record)(const Located&);
+    int64_t (*f)(uint64_t, int bits);
+    bool same;
+  };
+  const Row rows[] = {
+      {"popc", popc, [](uint64_t v, int) -> int64_t { return ones(v); }, false},
+      {"clz", clz, [](uint64_t v, int bits) -> int64_t { return zeros_above(v, bits); }, false},
+      {"ffs", ffs, [](uint64_t v, int) -> int64_t { return lowest(v); }, false},
+      {"brev", brev, [](uint64_t v, int bits) { return static_cast<int64_t>(backwards(v, bits)); },
+       true},
+  };
+  for (const Row& row : rows)
+    for (const DType t : {u32, u64, i32, i64}) {
+      const int bits = t.bits();
+      std::vector<double> in;
+      for (const double w : kWords) {
+        const double wide = bits == 64 ? w * 1048576.0 : w;
+        in.push_back(t == i32 ? static_cast<double>(static_cast<int32_t>(word(w))) : wide);
+      }
+      cases.push_back(elementwise(
+          {.row = std::string(row.name) + (bits == 64 ? "_u64" : "_u32"),
+           .name = t.name(),
+           .out = !row.same    ? i32
+                  : bits == 64 ? u64
+                               : u32,
+           .inputs = {numbers(t, in)},
+           .record = [&](const auto& v) { return row.record(v[0]); },
+           .expect =
+               [&](const auto& v) {
+                 const auto x = static_cast<uint64_t>(static_cast<int64_t>(v[0]));
+                 const int64_t y = row.f(bits == 64 ? x : static_cast<uint32_t>(x), bits);
+                 return row.same ? static_cast<double>(static_cast<uint64_t>(y))
+                                 : static_cast<double>(y);
+               }}));
+    }
+  const Tensor a = numbers(u32, kWords), b = numbers(u32, rotated(5)),
+               c = numbers(u32, rotated(11));
+  std::vector<double> signed_words;
+  for (const double w : rotated(3))
+    signed_words.push_back(static_cast<double>(static_cast<int32_t>(word(w))));
+  const Tensor s = numbers(i32, signed_words);
+  const auto three = [&](const char* row,
+                         Value (*record)(const Located&, const Located&, const Located&),
+                         double (*f)(double, double, double)) {
+    cases.push_back(elementwise({.row = row,
+                                 .out = u32,
+                                 .inputs = {a, b, c},
+                                 .record = [&](const auto& v) { return record(v[0], v[1], v[2]); },
+                                 .expect = [&](const auto& v) { return f(v[0], v[1], v[2]); }}));
+  };
+  three("byte_perm", byte_perm, [](double x, double y, double selector) {
+    uint32_t r = 0;
+    for (int i = 0; i < 4; i++)
+      r |= static_cast<uint32_t>(joined(x, y) >> 8 * (word(selector) >> 4 * i & 7) & 255) << 8 * i;
+    return static_cast<double>(r);
+  });
+  three("funnel_shift_left", funnel_shift_left, [](double x, double y, double n) {
+    return static_cast<double>(static_cast<uint32_t>(joined(x, y) << (word(n) % 32) >> 32));
+  });
+  three("funnel_shift_right", funnel_shift_right, [](double x, double y, double n) {
+    return static_cast<double>(static_cast<uint32_t>(joined(x, y) >> (word(n) % 32)));
+  });
+  three("dp4a_u32", dp4a, [](double x, double y, double z) {
+    return static_cast<double>(static_cast<uint32_t>(dot<uint8_t>(x, y, z)));
+  });
+  cases.push_back(elementwise({.row = "dp4a_i32",
+                               .out = i32,
+                               .inputs = {a, b, s},
+                               .record = [](const auto& v) { return dp4a(v[0], v[1], v[2]); },
+                               .expect =
+                                   [](const auto& v) {
+                                     return static_cast<double>(
+                                         static_cast<int32_t>(dot<int8_t>(v[0], v[1], v[2])));
+                                   }}));
+  cases.push_back(elementwise({.row = "mulhi_u32",
+                               .out = u32,
+                               .inputs = {a, b},
+                               .record = [](const auto& v) { return mulhi(v[0], v[1]); },
+                               .expect =
+                                   [](const auto& v) {
+                                     return static_cast<double>(uint64_t{word(v[0])} * word(v[1]) >>
+                                                                32);
+                                   }}));
+  cases.push_back(elementwise(
+      {.row = "mulhi_i32",
+       .out = i32,
+       .inputs = {s, numbers(i32, std::vector<double>(signed_words.rbegin(), signed_words.rend()))},
+       .record = [](const auto& v) { return mulhi(v[0], v[1]); },
+       .expect =
+           [](const auto& v) {
+             return static_cast<double>(static_cast<int64_t>(v[0]) * static_cast<int64_t>(v[1]) >>
+                                        32);
+           }}));
+}
+
+void add_packed(Cases& cases) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> x = sequence(32, [](int i) { return i * 0.375 - 5; }),
+                      y = sequence(32, [](int i) { return 3 - i * 0.15625; }),
+                      z = sequence(32, [](int i) { return i * i * 0.0625; });
+  x[3] = nan, y[4] = nan, x[6] = HUGE_VAL, y[7] = -0.0, x[7] = 0.0;
+  struct Row {
+    const char* row;
+    Value (*two)(const Located&, const Located&);
+    double (*f)(double, double, double);
+  };
+  const Row rows[] = {
+      {"packed_add", packed_add, [](double a, double b, double) { return a + b; }},
+      {"packed_sub", packed_sub, [](double a, double b, double) { return a - b; }},
+      {"packed_mul", packed_mul, [](double a, double b, double) { return a * b; }},
+      {"packed_min", packed_min,
+       [](double a, double b, double) {
+         return std::isnan(a) ? a : std::isnan(b) ? b : std::fmin(a, b);
+       }},
+      {"packed_max", packed_max,
+       [](double a, double b, double) {
+         return std::isnan(a) ? a : std::isnan(b) ? b : std::fmax(a, b);
+       }},
+      {"packed_fma", nullptr, [](double a, double b, double c) { return std::fma(a, b, c); }},
+  };
+  for (const DType t : {f16, bf16})
+    for (const Row& row : rows)
+      cases.push_back(elementwise(
+          {.row = row.row,
+           .name = t.name(),
+           .out = t,
+           .inputs = {numbers(t, x), numbers(t, y), numbers(t, z)},
+           .record =
+               [&](const auto& v) {
+                 return row.two ? row.two(v[0], v[1]) : packed_fma(v[0], v[1], v[2]);
+               },
+           .expect =
+               [&](const auto& v) { return numbers(t, {row.f(v[0], v[1], v[2])}).to_doubles()[0]; },
+           .lanes = 2}));
+}
+
+void add_fast(Cases& cases) {
+  struct Row {
+    const char* row;
+    Value (*record)(const Located&);
+    double (*f)(double);
+    double error;  ///< of the approximation
+  };
+  const Row rows[] = {
+      {"fast_exp", fast_exp, [](double x) { return std::exp(x); }, 1e-6},
+      {"fast_exp2", fast_exp2, [](double x) { return std::exp2(x); }, 1e-6},
+      {"fast_log", fast_log, [](double x) { return std::log(x); }, 1e-6},
+      {"fast_log2", fast_log2, [](double x) { return std::log2(x); }, 1e-6},
+      {"fast_log10", fast_log10, [](double x) { return std::log10(x); }, 1e-6},
+      {"fast_sin", fast_sin, [](double x) { return std::sin(x); }, 1e-6},
+      {"fast_cos", fast_cos, [](double x) { return std::cos(x); }, 1e-6},
+      {"fast_rsqrt", fast_rsqrt, [](double x) { return 1 / std::sqrt(x); }, 1e-6},
+      {"fast_sqrt", fast_sqrt, [](double x) { return std::sqrt(x); }, 1e-6},
+      {"fast_rcp", fast_rcp, [](double x) { return 1 / x; }, 1e-6},
+      {"fast_tanh", fast_tanh, [](double x) { return std::tanh(x); }, 1e-3},
+  };
+  const Tensor x = numbers(f32, sequence(40, [](int i) { return 0.07 + i * 0.075; })),
+               y = numbers(f32, sequence(40, [](int i) { return 4.5 - i * 0.21; }));
+  for (const Row& row : rows)
+    cases.push_back(elementwise({.row = row.row,
+                                 .out = f32,
+                                 .inputs = {x},
+                                 .record = [&](const auto& v) { return row.record(v[0]); },
+                                 .expect = [&](const auto& v) { return row.f(v[0]); },
+                                 .value = {1e-6, 1e-7},
+                                 .gpu = {row.error, row.error}}));
+  cases.push_back(elementwise({.row = "fast_div",
+                               .out = f32,
+                               .inputs = {y, x},
+                               .record = [](const auto& v) { return fast_div(v[0], v[1]); },
+                               .expect = [](const auto& v) { return v[0] / v[1]; },
+                               .value = {1e-6},
+                               .gpu = {1e-6}}));
+  cases.push_back(elementwise({.row = "fast_pow",
+                               .out = f32,
+                               .inputs = {x, y},
+                               .record = [](const auto& v) { return fast_pow(v[0], v[1]); },
+                               .expect = [](const auto& v) { return std::pow(v[0], v[1]); },
+                               .value = {1e-6},
+                               .gpu = {1e-5}}));
+}
+
+}  // namespace
+
+void add_arith(Cases& cases) {
+  add_bits(cases);
+  add_packed(cases);
+  add_fast(cases);
+}
+
+}  // namespace hidet::primitives

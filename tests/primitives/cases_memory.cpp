@@ -1,0 +1,292 @@
+// cases_memory.cpp - atomics of every type, loads and stores with hints and masks, copies to shared memory, fences.
+#include "primitives/cases.h"
+
+#include <algorithm>
+#include <map>
+
+namespace hidet::primitives {
+using namespace lang;
+
+namespace {
+
+constexpr int kThreads = 64, kCells = 8;
+
+double value_of(int i) { return static_cast<double>(i * 37 % 23); }
+
+struct Atomic {
+  const char* row;
+  lang::CallResult (*record)(const Located&, const Located&);
+  double (*f)(double, double);
+  bool bits;
+};
+const Atomic kAtomics[] = {
+    {"atomic_add", atomic_add, [](double old, double v) { return old + v; }, false},
+    {"atomic_max", atomic_max, [](double old, double v) { return std::max(old, v); }, false},
+    {"atomic_min", atomic_min, [](double old, double v) { return std::min(old, v); }, false},
+    {"atomic_and", atomic_and,
+     [](double old, double v) {
+       return static_cast<double>(static_cast<int64_t>(old) & static_cast<int64_t>(v));
+     },
+     true},
+    {"atomic_or", atomic_or,
+     [](double old, double v) {
+       return static_cast<double>(static_cast<int64_t>(old) | static_cast<int64_t>(v));
+     },
+     true},
+    {"atomic_xor", atomic_xor,
+     [](double old, double v) {
+       return static_cast<double>(static_cast<int64_t>(old) ^ static_cast<int64_t>(v));
+     },
+     true},
+};
+
+/// The same body for the CPU: the threads one after the other.
+void add_cpu(
+    Case& c, const Kernel& k, DType t,
+    const std::function<void(const Value&, const std::vector<Handle>&, const Handle&)>& one) {
+  if (t == f16 || t == bf16) return;
+  c.cpu.emplace("primitive");
+  c.cpu->public_func("launch", [&](Function& f) {
+    std::vector<Handle> in;
+    for (size_t i = 0; i < k.inputs.size(); i++)
+      in.push_back(f.arg("in" + std::to_string(i), ptr(k.inputs[i].dtype())));
+    const Handle out = f.arg("out", ptr(k.output.dtype()));
+    for (auto i : parallel(k.blocks * k.threads)) one(i, in, out);
+  });
+}
+
+/// All threads of two blocks on 8 cells; every order gives the same.
+void add_shared_atomics(Cases& cases) {
+  for (const DType t : {i32, u32, i64, u64, f16, bf16, f32, f64})
+    for (const Atomic& a : kAtomics) {
+      if (a.bits && t.is_float()) continue;
+      const std::vector<double> before = sequence(kCells, [](int i) { return i + 10; });
+      const auto one = [&](const Value& i, const std::vector<Handle>& in, const Handle& out) {
+        a.record(out + i % kCells, in[0][i]);
+      };
+      Kernel k{.row = a.row,
+               .name = t.name(),
+               .blocks = 2,
+               .threads = kThreads / 2,
+               .inputs = {numbers(t, sequence(kThreads, value_of))},
+               .output = numbers(t, before),
+               .body =
+                   [&](Function&, const std::vector<Handle>& in, const Handle& out) {
+                     one(let("i", blockIdx.x * (kThreads / 2) + threadIdx.x), in, out);
+                   },
+               .expected = before};
+      for (int i = 0; i < kThreads; i++)
+        k.expected[static_cast<size_t>(i % kCells)] =
+            a.f(k.expected[static_cast<size_t>(i % kCells)], value_of(i));
+      cases.push_back(kernel(k));
+      add_cpu(cases.back(), k, t, one);
+    }
+}
+
+/// One thread a cell: the old value is stored behind the cells.
+void add_own_atomics(Cases& cases) {
+  for (const DType t : {i32, u32, i64, u64, f16, bf16, f32, f64})
+    for (const bool cas : {false, true}) {
+      std::vector<double> before =
+          sequence(2 * kThreads, [](int i) { return i < kThreads ? i : 0; });
+      const auto one = [&](const Value& i, const std::vector<Handle>& in, const Handle& out) {
+        // Even cells hold what is expected.
+        const Value wanted = cast(i / 2 * 2, t);
+        if (cas) out[i + kThreads] = atomic_cas(out + i, wanted, in[0][i]);
+        else out[i + kThreads] = atomic_exch(out + i, in[0][i]);
+      };
+      Kernel k{.row = cas ? "atomic_cas" : "atomic_exch",
+               .name = t.name(),
+               .threads = kThreads,
+               .inputs = {numbers(t, sequence(kThreads, value_of))},
+               .output = numbers(t, before),
+               .body = [&](Function&, const std::vector<Handle>& in,
+                           const Handle& out) { one(let("i", threadIdx.x + 0), in, out); },
+               .expected = before};
+      for (int i = 0; i < kThreads; i++) {
+        k.expected[static_cast<size_t>(i + kThreads)] = i;
+        if (!cas || i % 2 == 0) k.expected[static_cast<size_t>(i)] = value_of(i);
+      }
+      cases.push_back(kernel(k));
+      add_cpu(cases.back(), k, t, one);
+    }
+}
+
+void add_counters(Cases& cases) {
+  for (const bool up : {true, false}) {
+    const auto one = [&](const Value&, const std::vector<Handle>&, const Handle& out) {
+      up ? atomic_inc(out, 9) : atomic_dec(out, 9);
+    };
+    Kernel k{.row = up ? "atomic_inc" : "atomic_dec",
+             .threads = kThreads,
+             .output = numbers(u32, {3}),
+             .body = [&](Function&, const std::vector<Handle>& in,
+                         const Handle& out) { one(0, in, out); },
+             .expected = {3}};
+    for (int i = 0; i < kThreads; i++) {
+      double& v = k.expected[0];
+      v = up ? (v >= 9 ? 0 : v + 1) : (v == 0 ? 9 : v - 1);
+    }
+    cases.push_back(kernel(k));
+    add_cpu(cases.back(), k, u32, one);
+  }
+  for (const DType t : {f16, bf16})
+    cases.push_back(kernel({.row = "atomic_add_pair",
+                            .name = t.name(),
+                            .threads = kThreads,
+                            .output = numbers(t, {0, 0, 1, 2}),
+                            .body =
+                                [&](Function&, const std::vector<Handle>&, const Handle& out) {
+                                  atomic_add_pair(
+                                      out + threadIdx.x % 2 * 2,
+                                      make_vec({cast(Value(0.5), t), cast(Value(2.0), t)}));
+                                },
+                            .expected = {16, 64, 17, 66}}));
+}
+
+void add_hints(Cases& cases) {
+  const std::map<Cache, const char*> loads{{Cache::nc, "load_nc"}, {Cache::ca, "load_ca"},
+                                           {Cache::cg, "load_cg"}, {Cache::cs, "load_cs"},
+                                           {Cache::lu, "load_lu"}, {Cache::cv, "load_cv"}},
+      stores{{Cache::wb, "store_wb"},
+             {Cache::cg, "store_cg"},
+             {Cache::cs, "store_cs"},
+             {Cache::wt, "store_wt"}};
+  struct Width {
+    DType t;
+    int lanes;
+  };
+  for (const Width& w :
+       {Width{i8, 1}, {f16, 1}, {f32, 1}, {f64, 1}, {f32, 2}, {f32, 4}, {f16, 8}}) {
+    const std::vector<double> values = sequence(32 * w.lanes, [](int i) { return i % 100 - 50; });
+    const auto add = [&](const char* row, auto body) {
+      cases.push_back(kernel({.row = row,
+                              .name = std::string(w.t.name()) + " x " + std::to_string(w.lanes),
+                              .inputs = {numbers(w.t, values)},
+                              .output = zeros({32 * w.lanes}, w.t),
+                              .body = body,
+                              .expected = values}));
+    };
+    for (const auto& [hint, row] : loads)
+      add(row, [&](Function&, const std::vector<Handle>& in, const Handle& out) {
+        auto at = let("at", threadIdx.x * w.lanes);
+        store(out + at, load(in[0] + at, w.lanes, hint));
+      });
+    for (const auto& [hint, row] : stores)
+      add(row, [&](Function&, const std::vector<Handle>& in, const Handle& out) {
+        auto at = let("at", threadIdx.x * w.lanes);
+        store(out + at, load(in[0] + at, w.lanes), hint);
+      });
+  }
+}
+
+/// Lanes beyond the end of the input are 0 and beyond the end of the output are not written.
+void add_masks(Cases& cases) {
+  for (const DType t : {f32, i32, f64, i8}) {
+    const int lanes = t == f64 ? 8 : 16, n = 5 * lanes + 3;
+    const std::vector<double> values = sequence(n, [](int i) { return i % 100 + 1; });
+    for (const bool loads : {true, false}) {
+      const auto one = [&](const Value& i, const std::vector<Handle>& in, const Handle& out) {
+        auto at = let("at", i * lanes);
+        auto mask = let("mask", lanes_below(n - at, lanes));
+        auto v = let("v", masked_load(in[0] + at, mask));
+        if (loads) store(out + at, v);
+        else masked_store(out + at, v + v, mask);
+      };
+      Kernel k{.row = loads ? "masked_load" : "masked_store",
+               .name = t.name(),
+               .threads = 6,
+               .inputs = {numbers(t, values)},
+               .output = loads ? full({6 * lanes}, 7, t) : full({n}, 7, t),
+               .body = [&](Function&, const std::vector<Handle>& in,
+                           const Handle& out) { one(let("i", threadIdx.x + 0), in, out); },
+               .expected = {}};
+      for (int i = 0; i < (loads ? 6 * lanes : n); i++)
+        k.expected.push_back(
+            loads     ? (i < n ? values[static_cast<size_t>(i)] : 0)
+            : t == i8 ? static_cast<double>(static_cast<int8_t>(2 * values[static_cast<size_t>(i)]))
+                      : 2 * values[static_cast<size_t>(i)]);
+      cases.push_back(kernel(k));
+      add_cpu(cases.back(), k, t, one);
+    }
+  }
+}
+
+/// Thread i copies 16 bytes of its own, and reads what its neighbour copied.
+void add_copies(Cases& cases) {
+  const std::vector<double> values = sequence(32 * 4, [](int i) { return i; });
+  for (const char* row : {"cp_async", "cp_async_part", "cp_async_commit", "cp_async_wait"}) {
+    const bool part = std::string(row) == "cp_async_part";
+    std::vector<double> expected;
+    for (int i = 0; i < 32; i++)
+      for (int j = 0; j < 4; j++) expected.push_back(part && j >= 2 ? 0 : (i + 1) % 32 * 4 + j);
+    cases.push_back(kernel({.row = row,
+                            .inputs = {numbers(f32, values)},
+                            .output = zeros({128}),
+                            .body =
+                                [&](Function&, const std::vector<Handle>& in, const Handle& out) {
+                                  auto tile = shared("tile", f32, {128});
+                                  auto to = let("to", tile.ptr(threadIdx.x * 4));
+                                  auto from = let("from", in[0] + threadIdx.x * 4);
+                                  if (part) cp_async(to, from, 16, 8);
+                                  else cp_async(to, from, 16);
+                                  cp_async_commit();
+                                  cp_async_wait(0);
+                                  syncthreads();
+                                  for (int j = 0; j < 4; j++)
+                                    out[threadIdx.x * 4 + j] = tile((threadIdx.x + 1) % 32 * 4 + j);
+                                },
+                            .expected = expected}));
+  }
+}
+
+/// Every block leaves a number; the last to arrive, which an atomic tells it, adds them up.
+void add_fences(Cases& cases) {
+  for (const auto& [row, fence] : std::map<const char*, void (*)(Here)>{
+           {"threadfence", threadfence}, {"threadfence_system", threadfence_system}})
+    cases.push_back(
+        kernel({.row = row,
+                .blocks = 8,
+                .threads = 1,
+                .inputs = {zeros({1}, u32)},
+                .output = zeros({9}),
+                .body =
+                    [fence = fence](Function&, const std::vector<Handle>& in, const Handle& out) {
+                      out[blockIdx.x] = cast(blockIdx.x, f32) + 1.f;
+                      fence(Here::current());
+                      auto ticket = let("ticket", atomic_inc(in[0], 7));
+                      fence(Here::current());
+                      if (auto _ = when(ticket == 7)) {
+                        auto sum = var("sum", f32, 0.f);
+                        for (auto i : range(8)) sum += out[i];
+                        out[8] = sum;
+                      }
+                    },
+                .expected = {1, 2, 3, 4, 5, 6, 7, 8, 36}}));
+  cases.push_back(kernel({.row = "threadfence_block",
+                          .threads = 64,
+                          .output = zeros({64}),
+                          .body =
+                              [](Function&, const std::vector<Handle>&, const Handle& out) {
+                                auto box = shared("box", f32, {64});
+                                box(threadIdx.x) = cast(threadIdx.x, f32);
+                                threadfence_block();
+                                syncthreads();
+                                out[threadIdx.x] = box((threadIdx.x + 33) % 64);
+                              },
+                          .expected = sequence(64, [](int i) { return (i + 33) % 64; })}));
+}
+
+}  // namespace
+
+void add_memory(Cases& cases) {
+  add_shared_atomics(cases);
+  add_own_atomics(cases);
+  add_counters(cases);
+  add_hints(cases);
+  add_masks(cases);
+  add_copies(cases);
+  add_fences(cases);
+}
+
+}  // namespace hidet::primitives
