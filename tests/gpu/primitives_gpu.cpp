@@ -1,14 +1,15 @@
 // primitives_gpu.cpp - each CUDA primitive on a GPU: the same kernels as in the simulator, all bytes compared.
-// usage: primitives_gpu [PART]   only the cases whose names have PART
+// usage: primitives_gpu [PART [N]]   the cases whose names have PART; from number N on in this process
 // Needs: a GPU of sm_90, NVRTC and a C compiler, no LLVM; else it prints SKIP. Exit status 1 where a result differs.
 // Threading: kernels are compiled on all cores, the rest is one thread.
-#include "checks.h"
 #include "primitive_cases.h"
 #include "wgmma_cases.h"
 
 #include <hidet/runtime/cuda.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <stdexcept>
@@ -84,6 +85,23 @@ void compare(const PrimitiveCase& c, const Built& built) {
   }
 }
 
+/// Cases from number `first` on, up to the first that fails: after an error of the GPU its process is of no more use.
+/// Returns how many ran, the failing one included.
+size_t run_from(const std::vector<PrimitiveCase>& cases, size_t first) {
+  const std::vector<Built> built =
+      build_all({cases.begin() + static_cast<long>(first), cases.end()});
+  for (size_t i = first; i < cases.size(); i++) {
+    try {
+      compare(cases[i], built[i - first]);
+      std::printf("PASS %s\n", cases[i].name.c_str());
+    } catch (const std::exception& e) {
+      std::printf("FAIL %s: %s\n", cases[i].name.c_str(), e.what());
+      return i + 1 - first;
+    }
+  }
+  return cases.size() - first;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -95,18 +113,31 @@ int main(int argc, char** argv) {
     std::printf("SKIP everything: the GPU is not of sm_90\n");
     return 0;
   }
-  const std::vector<PrimitiveCase> cases = all_cases(argc > 1 ? argv[1] : "");
-  const std::vector<Built> built = build_all(cases);
-  int passed = 0;
-  for (size_t i = 0; i < cases.size(); i++) {
-    try {
-      compare(cases[i], built[i]);
-      passed++;
-    } catch (const std::exception& e) {
-      failures++;
-      std::printf("FAIL %s: %s\n", cases[i].name.c_str(), e.what());
-    }
+  const std::string part = argc > 1 ? argv[1] : "";
+  const std::vector<PrimitiveCase> cases = all_cases(part);
+  if (argc > 2) {
+    (void)run_from(cases, static_cast<size_t>(std::atol(argv[2])));
+    return 0;
   }
-  std::printf("%d of %zu kernels give the simulator's bytes\n", passed, cases.size());
-  return failures ? 1 : 0;
+  size_t done = 0, passed = 0;
+  while (done < cases.size()) {
+    const std::string command = std::string(argv[0]) + " '" + part + "' " + std::to_string(done);
+    FILE* child = popen(command.c_str(), "r");
+    if (!child) throw std::runtime_error("no process for " + command);
+    size_t ran = 0;
+    char line[1024];
+    while (std::fgets(line, sizeof line, child)) {
+      const std::string text = line;
+      if (text.rfind("PASS ", 0) == 0) passed++, ran++;
+      if (text.rfind("FAIL ", 0) == 0) std::printf("%s", line), ran++;
+    }
+    const int status = pclose(child);
+    if (ran == 0) {
+      std::printf("FAIL %s: its process ends with status %d\n", cases[done].name.c_str(), status);
+      ran = 1;
+    }
+    done += ran;
+  }
+  std::printf("%zu of %zu kernels give the simulator's bytes\n", passed, cases.size());
+  return passed == cases.size() ? 0 : 1;
 }
