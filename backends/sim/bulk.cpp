@@ -106,6 +106,21 @@ Place Worker::shared_bytes(Block& block, const Warp& w, int lane, int64_t addres
        detail::concat(what, " of byte ", address, " of shared memory, which is no tensor's"));
 }
 
+/// What the hardware answers with an illegal instruction: boxes that begin within 16 bytes, and stores in front of the tensor.
+void Worker::check_start(const Block& block, const Warp& w, int lane, const TensorMap& map,
+                         const int64_t* start, bool store, int32_t at) const {
+  const char* what = store ? "tma_store" : "tma_load";
+  if (start[0] * map.stride[0] % 16)
+    fail(block, w, lane, at,
+         detail::concat(what, " at the innermost coordinate ", start[0], ", which is ",
+                        start[0] * map.stride[0], " bytes; a multiple of 16 is needed"));
+  for (int d = 0; store && d < map.rank; d++)
+    if (start[d] < 0)
+      fail(block, w, lane, at,
+           detail::concat("tma_store at the coordinate ", start[d],
+                          "; a store begins at 0 or behind, a load may begin in front"));
+}
+
 void Worker::tma_load(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at) {
   const TensorMap map = TensorMap::read(w.row(call.args[1]) + lane);
   const bool several = call.attrs.at(1) != 0;
@@ -116,6 +131,7 @@ void Worker::tma_load(Block& block, Warp& w, int lane, const HopperCall& call, i
     fail(block, w, lane, at,
          detail::concat("tma_load with ", call.attrs[0], " coordinates of a tensor map of rank ",
                         map.rank));
+  check_start(block, w, lane, map, from, false, at);
   const int64_t to = w.row(call.args[0])[lane].i, barrier = w.row(call.args[2])[lane].i;
   const int64_t targets = several ? w.row(call.args[3])[lane].i : int64_t{1} << block.rank;
   const int64_t bytes = map.box_bytes();
@@ -166,6 +182,7 @@ void Worker::tma_store(Block& block, Warp& w, int lane, const HopperCall& call, 
                         map.rank));
   int64_t to[5] = {};
   for (int d = 0; d < map.rank; d++) to[d] = w.row(call.args[2 + static_cast<size_t>(d)])[lane].i;
+  check_start(block, w, lane, map, to, true, at);
   Place from = shared_place(block, w, lane, w.row(call.args[1])[lane].i, map.box_bytes(), 128, at,
                             "tma_store");
   const int64_t address = from.data - block.shared.get(), base = from.offset;

@@ -103,6 +103,8 @@ class Worker {
   TensorMap make_map(const Block& block, const Warp& w, const HopperCall& call, int32_t at) const;
   template <class F>
   void each_chunk(const TensorMap& map, const int64_t* at, F&& f) const;
+  void check_start(const Block& block, const Warp& w, int lane, const TensorMap& map,
+                   const int64_t* start, bool store, int32_t at) const;
   void tma_load(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at);
   void tma_store(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at);
   void bulk_load(Block& block, Warp& w, int lane, const HopperCall& call, bool several, int32_t at);

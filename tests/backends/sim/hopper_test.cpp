@@ -471,6 +471,29 @@ TEST(HopperFaults, CopiesOutOfPlace) {
               HasSubstr("to the blocks of the mask 2 of a cluster of 1"));
 }
 
+TEST(HopperFaults, BoxesThatTheHardwareRefuses) {
+  const auto fault = [](bool store, int row, int column) {
+    return report({}, [&](const Parts& p) {
+      by_one([&] {
+        if (!store) {
+          mbarrier_arrive_expect_tx(p.barriers.ptr(0), kTileBytes);
+          tma_load(p.tile.ptr(), p.map, {row, column}, p.barriers.ptr(0));
+          return;
+        }
+        tma_store(p.map, {row, column}, p.tile.ptr());
+        bulk_commit();
+        bulk_wait();
+      });
+    });
+  };
+  for (bool store : {false, true}) {
+    EXPECT_THAT(fault(store, 0, 4), HasSubstr("at the innermost coordinate 4, which is 8 bytes"));
+    EXPECT_EQ(fault(store, 60, 8), "");
+  }
+  EXPECT_THAT(fault(true, -1, 0), HasSubstr("tma_store at the coordinate -1"));
+  EXPECT_EQ(fault(false, -1, 0), "");
+}
+
 /// What a public function that makes a map of 64 numbers is reported for.
 std::string map_report(const std::vector<Value>& shape, const std::vector<int>& box,
                        const MapOptions& options = {}) {

@@ -39,8 +39,8 @@ Value tensor_map(const std::string& name, const Located& pointer, const std::vec
 /// The layout of a shared tensor whose rows have `bytes` (32, 64, 128) and that tensor maps of this swizzle fill.
 Layout swizzled_rows(DType dtype, int bytes);
 
-// --- bulk copies, by one thread. Coordinates are elements, outermost first; outside of the tensor loads give 0 and stores
-// do nothing. Loads count their bytes at the mbarrier; stores end in groups.
+// --- bulk copies, by one thread. Coordinates are elements, outermost first, the last a multiple of 16 bytes; outside of the
+// tensor loads give 0 and stores, which begin at 0 or behind, do nothing. Loads count their bytes at the mbarrier; stores end in groups.
 void tma_load(const Located& to, const Handle& map, const std::vector<Located>& at,
               const Located& barrier);
 /// To the same place in each block of the cluster in `blocks`, a mask; each block's barrier counts the bytes.
