@@ -27,6 +27,8 @@ FlowGraph fold_batch_norm(
     const FlowGraph& g);  ///< conv + batch_norm becomes conv + bias, computed by the init program
 FlowGraph clean_moves(
     const FlowGraph& g);  ///< transposes of transposes, reshapes of reshapes, moves that do nothing
+FlowGraph fuse_attention(
+    const FlowGraph& g);  ///< CPU: products around a softmax become one operator
 FlowGraph pack_weights(
     const FlowGraph&
         g);  ///< CPU: convolutions in NHWC, products and convolutions with packed weights

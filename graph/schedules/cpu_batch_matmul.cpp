@@ -141,7 +141,7 @@ class BatchMatmul {
                       right = declare(in, "right", b + (matrix(b_batch_, at) * k * n + first));
           const Value width = declare(in, "width", least(number(kColumns), n - first));
           const Value panels = declare(in, "panels", scratch_floats(0, k * number(kColumns)));
-          in.push_back(pack(panels, right, width, n, k));
+          in.push_back(pack_columns(panels, right, width, n, k, shape_));
           const Value runs = (k + number(kRun - 1)) / number(kRun);
           const Value rows =
               declare(in, "rows", scratch_floats(1, runs * number(shape_.rows * kDistance)));
@@ -157,11 +157,8 @@ class BatchMatmul {
             one.push_back(copy_rows(rows, left + row * k, height, k));
             one.push_back(
                 loop_from("c", index(0), width.expr(), shape_.columns(), [&](const Value& c) {
-                  const std::vector<Value> args{rows, panels + c * k, k, results};
-                  Stmt choice = call("tile_" + std::to_string(sizes[0]), args);
-                  for (size_t s = sizes.size(); s-- > 1;)
-                    choice = make_stmt<If>({}, (height == number(sizes[s])).expr(),
-                                           call("tile_" + std::to_string(sizes[s]), args), choice);
+                  const Stmt choice =
+                      call_tile(sizes, height, {rows, panels + c * k, k, results});
                   std::vector<Value> last = parameter_values(fused_);
                   const Value block = (first + c) / number(shape_.columns());
                   for (const Value& v :
@@ -175,27 +172,6 @@ class BatchMatmul {
           return make_seq(std::move(in));
         }));
     return make_seq(std::move(body));
-  }
-
-  /// Column blocks [block][k][columns] of `width` columns from `right` on, zero behind them.
-  Stmt pack(const Value& panels, const Value& right, const Value& width, const Value& n,
-            const Value& k) const {
-    const int64_t columns = shape_.columns();
-    return loop_from("c", index(0), width.expr(), columns, [&](const Value& c) {
-      return loop("k", k.expr(), LoopKind::serial, [&](const Value& kk) {
-        std::vector<Stmt> row;
-        const Value to = declare(row, "to", panels + (c * k + kk * number(columns))),
-                    from = declare(row, "from", right + (kk * n + c));
-        std::vector<Stmt> part{zero_values(to, columns, shape_.lanes)};
-        part.push_back(loop("j", (width - c).expr(), LoopKind::serial, [&](const Value& j) -> Stmt {
-          return make_stmt<Store>({}, to.expr(), j.expr(), make_load(from.expr(), j.expr()));
-        }));
-        row.push_back(make_stmt<If>({}, (width - c >= number(columns)).expr(),
-                                    copy_values(to, from, columns, shape_.lanes),
-                                    make_seq(std::move(part))));
-        return make_seq(std::move(row));
-      });
-    });
   }
 
   /// rows[run][i][k in run] = from[i][k].

@@ -78,6 +78,35 @@ Stmt in_chunks(int64_t count, int lanes,
 }
 }  // namespace
 
+Stmt pack_columns(const Value& panels, const Value& from, const Value& width, const Value& distance,
+                  const Value& k, const TileShape& shape) {
+  const int64_t columns = shape.columns();
+  return loop_from("c", index(0), width.expr(), columns, [&](const Value& c) {
+    return loop("k", k.expr(), LoopKind::serial, [&](const Value& kk) {
+      std::vector<Stmt> row;
+      const Value to = declare(row, "to", panels + (c * k + kk * number(columns))),
+                  source = declare(row, "source", from + (kk * distance + c));
+      std::vector<Stmt> part{zero_values(to, columns, shape.lanes)};
+      part.push_back(loop("j", (width - c).expr(), LoopKind::serial, [&](const Value& j) -> Stmt {
+        return make_stmt<Store>({}, to.expr(), j.expr(), make_load(source.expr(), j.expr()));
+      }));
+      row.push_back(make_stmt<If>({}, (width - c >= number(columns)).expr(),
+                                  copy_values(to, source, columns, shape.lanes),
+                                  make_seq(std::move(part))));
+      return make_seq(std::move(row));
+    });
+  });
+}
+
+Stmt call_tile(const std::vector<int64_t>& sizes, const Value& height,
+               const std::vector<Value>& args) {
+  const auto tile = [&](int64_t size) { return call("tile_" + std::to_string(size), args); };
+  Stmt choice = tile(sizes[0]);
+  for (size_t s = 1; s < sizes.size(); s++)
+    choice = make_stmt<If>({}, (height <= number(sizes[s])).expr(), tile(sizes[s]), choice);
+  return choice;
+}
+
 Stmt copy_values(const Value& to, const Value& from, int64_t count, int lanes) {
   return in_chunks(count, lanes, [&](const Value& at, int width) -> Stmt {
     return make_stmt<Store>({}, to.expr(), at.expr(), make_load(from.expr(), at.expr(), width));
@@ -125,6 +154,7 @@ class TileWriter {
         acc_.push_back(make_var("c" + std::to_string(i) + "_" + std::to_string(j), vector, true));
         body.push_back(make_stmt<DeclVar>({}, acc_.back(), first_sum(i, j, vector)));
       }
+    if (t_.begin_if.expr()) body.push_back(begin_where_wanted());
     body.push_back(t_.total.expr() ? runs_of_total() : tap(0, number(0), number(0)));
     for (size_t i = 0; i < t_.row_offset.size(); i++)
       for (int64_t j = 0; j < vectors_; j++) {
@@ -144,8 +174,18 @@ class TileWriter {
   const VarRef& accumulator(size_t i, int64_t j) const { return acc_[i * vectors_ + j]; }
 
   Expr first_sum(size_t i, int64_t j, const Type& vector) const {
-    if (!t_.begin_with) return make_cast(make_const(0, f32), vector);
+    if (!t_.begin_with || t_.begin_if.expr()) return make_cast(make_const(0, f32), vector);
     return t_.begin_with(static_cast<int64_t>(i), number(j * t_.shape.lanes)).expr();
+  }
+
+  Stmt begin_where_wanted() const {
+    std::vector<Stmt> all;
+    for (size_t i = 0; i < t_.row_offset.size(); i++)
+      for (int64_t j = 0; j < vectors_; j++)
+        all.push_back(make_stmt<Assign>(
+            {}, accumulator(i, j),
+            t_.begin_with(static_cast<int64_t>(i), number(j * t_.shape.lanes)).expr()));
+    return make_stmt<If>({}, t_.begin_if.expr(), make_seq(std::move(all)), Stmt());
   }
 
   /// Loop number d of the taps; `a` and `b`: elements so far (b in rows of a panel).
@@ -227,19 +267,20 @@ Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t r
   t.b = parameter("b", pointer);
   if (how.runtime_k) t.total = parameter("k", Type(i64));
   const Value to = parameter("to", pointer);
+  if (how.may_add) t.begin_if = parameter("adds", Type(i64)) != number(0);
   if (how.prefetches) {
     t.ahead = parameter("ahead", pointer);
     t.ahead_step = parameter("ahead_step", Type(i64));
     t.ahead_panels = (t.columns + kPanelColumns - 1) / kPanelColumns;
   }
   for (int64_t i = 0; i < rows; i++) t.row_offset.push_back(i * row_distance);
-  const int64_t columns = t.shape.columns();
-  if (how.adds)
+  const int64_t distance = how.to_distance ? how.to_distance : t.shape.columns();
+  if (how.adds || how.may_add)
     t.begin_with = [&](int64_t i, const Value& c) {
-      return Value(make_load(to.expr(), (c + number(i * columns)).expr(), t.shape.lanes));
+      return Value(make_load(to.expr(), (c + number(i * distance)).expr(), t.shape.lanes));
     };
   t.store = [&](int64_t i, const Value& c, const Value& value) -> Stmt {
-    return make_stmt<Store>({}, to.expr(), (c + number(i * columns)).expr(), value.expr());
+    return make_stmt<Store>({}, to.expr(), (c + number(i * distance)).expr(), value.expr());
   };
   f.body = tile_kernel(t);
   return f;

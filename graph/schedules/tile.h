@@ -38,8 +38,9 @@ struct TileKernel {
   /// What the next tiles will read of `b`: a line of each panel is prefetched every k, `ahead_step` elements after the last.
   ir::Value ahead, ahead_step;
   int64_t ahead_panels = 0;
-  /// The sums begin with these values, not with 0.
+  /// The sums begin with these values, not with 0; where `begin_if` is given, only if it holds.
   std::function<ir::Value(int64_t i, const ir::Value& c)> begin_with;
+  ir::Value begin_if;
   /// The statement that stores `value` at row `i`, column `c` of the tile (c is scalar, may hold a lane index).
   std::function<ir::Stmt(int64_t i, const ir::Value& c, const ir::Value& value)> store;
 };
@@ -50,8 +51,10 @@ struct RawTile {
   bool runtime_k = false;   ///< all of K is an argument (TileKernel::total)
   bool prefetches = false;  ///< TileKernel::ahead and ahead_step are arguments
   bool adds = false;        ///< the sums go on from what `to` holds
+  bool may_add = false;     ///< they do where the argument `adds` is not 0
+  int64_t to_distance = 0;  ///< elements from a row of results to the next; 0: shape.columns()
 };
-/// name(a, b, [k,] to, [ahead, ahead_step]): `t`, whose operands are set here, for `rows` rows `row_distance` elements apart; the
+/// name(a, b, [k,] to, [adds,] [ahead, ahead_step]): `t`, whose operands are set here, for `rows` rows `row_distance` elements apart; the
 /// results go to to[row][shape.columns()].
 ir::Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t row_distance,
                       const RawTile& how);
@@ -65,6 +68,14 @@ std::vector<ir::Stmt> store_raw_row(
 std::vector<ir::Stmt> store_lanes(
     const ir::Expr& v, int64_t count,
     const std::function<ir::Stmt(const ir::Value& lane, const ir::Value& value)>& store);
+
+/// Column blocks [block][k][shape.columns()] of the `width` columns of `from`, whose `k` rows are `distance` elements apart;
+/// zero behind the last column.
+ir::Stmt pack_columns(const ir::Value& panels, const ir::Value& from, const ir::Value& width,
+                      const ir::Value& distance, const ir::Value& k, const TileShape& shape);
+/// tile_H(args) of the least H in `sizes`, which go down, that has `height` rows.
+ir::Stmt call_tile(const std::vector<int64_t>& sizes, const ir::Value& height,
+                   const std::vector<ir::Value>& args);
 
 /// to[0, count) = from[0, count), count known: whole vectors, then single values.
 ir::Stmt copy_values(const ir::Value& to, const ir::Value& from, int64_t count, int lanes);

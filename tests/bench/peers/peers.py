@@ -25,6 +25,7 @@ CASES = [f"{m}@x:{n}x3x224x224" for m in ("resnet50", "mobilenet_v2") for n in (
     f"bert_base@input_ids:1x{n},attention_mask:1x{n}" for n in (7, 128)] + [
     "gpt2", "vit_b_16", "llama_decode", "llama_prefill@input_ids:1x128", "lstm_tagger@x:1x50x64",
     "unet_small@x:1x4x64x64"]
+PACKAGES = ["numpy", "onnxruntime", "openvino"]
 TOLERANCE = 2e-4
 
 
@@ -45,10 +46,11 @@ def enter_own_python(folder):
     python = folder / "venv" / "bin" / "python"
     if pathlib.Path(sys.prefix) == folder / "venv":
         return
-    if not (folder / "venv" / "ready").exists():
+    ready = folder / "venv" / "packages"
+    if not ready.exists() or ready.read_text() != " ".join(PACKAGES):
         subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "numpy", "onnxruntime", "openvino"], check=True)
-        (folder / "venv" / "ready").touch()
+        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
+        ready.write_text(" ".join(PACKAGES))
     os.execv(python, [str(python), *sys.argv])
 
 

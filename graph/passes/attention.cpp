@@ -1,0 +1,116 @@
+// attention.cpp - softmax(q k * scale + mask) v, as exporters write it, becomes one operator, whose kernel keeps no scores
+// in memory. The scale is multiplied into q. CPU, f32.
+#include <hidet/graph/ops.h>
+
+#include <optional>
+#include <string>
+
+#include "passes/rebuild.h"
+
+namespace hidet::graph {
+namespace {
+
+/// The kernel holds a tile of q and of the result of at most this width, and pays from this many rows on.
+constexpr int64_t kMostWidth = 256, kLeastRows = 8;
+
+bool is_scalar(const Tensor& t) { return product(t.shape_expr()).is_const(1); }
+
+/// The parts of one attention, as values of the old graph.
+struct Parts {
+  Tensor q, k, v;
+  Tensor mask, scale;   ///< undefined: none
+  bool divide = false;  ///< the scale divides
+};
+
+/// The batch dims of every part are the output's, or 1.
+bool batch_fits(const Tensor& t, const std::vector<DimExpr>& y) {
+  const std::vector<DimExpr> s = t.shape_expr();
+  for (size_t d = 0; d + 2 < s.size(); d++)
+    if (!s[d].is_const(1) && !(s[d] == y[d + y.size() - s.size()])) return false;
+  return true;
+}
+
+bool shapes_fit(const Parts& p, const Tensor& y) {
+  const std::vector<DimExpr> q = p.q.shape_expr(), v = p.v.shape_expr(), out = y.shape_expr();
+  const DimExpr &rows = q[q.size() - 2], &depth = q.back(), &width = v.back();
+  const auto narrow = [](const DimExpr& n) {
+    return n.is_const() && n.value() >= 1 && n.value() <= kMostWidth;
+  };
+  return p.q.dtype() == f32 && narrow(depth) && narrow(width) &&
+         !(rows.is_const() && rows.value() < kLeastRows) && batch_fits(p.q, out) &&
+         batch_fits(p.k, out) && batch_fits(p.v, out);
+}
+
+/// Finds attention behind its last product. With a graph, every value inside must have one reader there.
+class Matcher {
+ public:
+  explicit Matcher(const FlowGraph* readers) : readers_(readers) {}
+
+  std::optional<Parts> match(const Tensor& shares, const Tensor& v) const {
+    const auto softmax = made_by(shares, "softmax");
+    if (!softmax || v.rank() < 2) return {};
+    const Tensor& x = softmax->inputs[0];
+    const int64_t axis = softmax->attrs.integer("axis");
+    if (axis != -1 && axis != x.rank() - 1) return {};
+    if (std::optional<Parts> p = scores(x, v)) return p;
+    const auto add = made_by(x, "add");
+    for (size_t k = 0; add && k < 2; k++)
+      if (std::optional<Parts> p = scores(add->inputs[k], v);
+          p && add->inputs[k].shape_expr() == x.shape_expr()) {
+        p->mask = add->inputs[1 - k];
+        return p;
+      }
+    return {};
+  }
+
+ private:
+  std::shared_ptr<const Operator> made_by(const Tensor& t, const char* name) const {
+    const auto op = producer_of(t);
+    const bool fits = op && op->def->name == name && (!readers_ || uses_of(*readers_, t) == 1);
+    return fits ? op : nullptr;
+  }
+
+  /// `t` as a product, perhaps scaled.
+  std::optional<Parts> scores(const Tensor& t, const Tensor& v) const {
+    Parts p;
+    p.v = v;
+    Tensor product = t;
+    for (const char* name : {"mul", "div"})
+      if (const auto op = made_by(t, name)) {
+        const size_t scale = is_scalar(op->inputs[1]) ? 1 : 0;
+        p.divide = std::string(name) == "div";
+        const Tensor& factor = op->inputs[scale];
+        if (!is_scalar(factor) || factor.rank() > op->inputs[1 - scale].rank() ||
+            (p.divide && scale == 0))
+          return {};
+        p.scale = factor;
+        product = op->inputs[1 - scale];
+      }
+    const auto op = made_by(product, "matmul");
+    if (!op || op->inputs[0].rank() < 2 || op->inputs[1].rank() < 2) return {};
+    p.q = op->inputs[0];
+    p.k = op->inputs[1];
+    return p;
+  }
+
+  const FlowGraph* readers_;
+};
+
+}  // namespace
+
+FlowGraph fuse_attention(const FlowGraph& g) {
+  return rebuild(
+      g, [&](const FlowGraph::Node& n, const std::vector<Tensor>& in) -> std::vector<Tensor> {
+        if (n.op->def->name != "matmul") return {};
+        const std::optional<Parts> old = Matcher(&g).match(n.op->inputs[0], n.op->inputs[1]);
+        if (!old || !shapes_fit(*old, n.outputs[0])) return {};
+        const Parts p = *Matcher(nullptr).match(in[0], in[1]);  // the same operators, on new inputs
+        Tensor q = p.q;
+        if (p.scale.defined()) q = p.divide ? ops::div(q, p.scale) : ops::mul(q, p.scale);
+        std::vector<Tensor> inputs{q, p.k, p.v};
+        if (p.mask.defined()) inputs.push_back(p.mask);
+        return apply("attention", inputs, {}, n.op->name);
+      });
+}
+
+}  // namespace hidet::graph

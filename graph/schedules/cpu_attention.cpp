@@ -1,0 +1,404 @@
+// cpu_attention.cpp - attention without a score matrix in memory (docs/cpu_kernels.md, 7a). A task is one matrix of the batch and a
+// group of rows of q. It packs k and v into column blocks; each row tile of q meets k in passes of 256 keys, whose scores stay
+// in the L1 cache: they become shares of the largest score so far, the sums so far are scaled to it, and the shares' product
+// with v is added.
+#include "schedules/row_lanes.h"
+#include "schedules/tile.h"
+
+#include <hidet/ir/primitives.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace hidet::graph {
+using namespace ir;
+
+namespace {
+
+/// Keys of a pass, and the distance of rows of q, scores and results in scratch (odd in cache lines, so that rows differ in their
+/// L1 set); most columns of q and v.
+constexpr int64_t kKeys = 256, kDistance = kKeys + 16;
+/// Most and least rows of a task, and the tasks wanted.
+constexpr int64_t kMostRows = 504, kLeastRows = 56, kTasks = 16;
+
+Value ceil_of(const Value& a, int64_t b) { return (a + number(b - 1)) / number(b); }
+
+class Attention {
+ public:
+  Attention(const FusedTask& fused, const CpuTargetInfo& target)
+      : fused_(fused), shape_(tile_shape(target)), row_(shape_.columns()) {
+    const auto operand = [&](size_t k) -> const std::vector<Expr>& {
+      return shape_of(fused.anchor.inputs[k]);
+    };
+    const std::vector<Expr>&q = operand(0), &v = operand(2),
+          &y = shape_of(fused.anchor.outputs[0]);
+    m_ = Value(q[q.size() - 2]);
+    n_ = Value(v[v.size() - 2]);
+    d_ = extent_of(fused.anchor.inputs[0], q.size() - 1);
+    e_ = extent_of(fused.anchor.inputs[2], v.size() - 1);
+    batch_.assign(y.begin(), y.end() - 2);
+    sizes_ = tile_heights();
+  }
+
+  Module run() {
+    Module m;
+    m.name = fused_.name;
+    for (int64_t r : sizes_) m.functions.push_back(tile(r));
+    m.functions.push_back(shares());
+    m.functions.push_back(finish());
+    m.functions.push_back(fused_.launch(tasks()));
+    return m;
+  }
+
+ private:
+  /// Rows that tiles have, the largest first. Of sizes not known: rows are split evenly, so that tiles have more than half of the most;
+  /// a lone one may compute a few for nothing.
+  std::vector<int64_t> tile_heights() const {
+    std::vector<int64_t> all;
+    int64_t m = 0, batches = 0;
+    if (is_const_int(m_.expr(), &m) && is_const_int(size_of(batch_), &batches)) {
+      const int64_t wanted = (kTasks - 1) / std::max<int64_t>(batches, 1) + 1,
+                    groups = std::max((m + kMostRows - 1) / kMostRows,
+                                      std::min((m + kLeastRows - 1) / kLeastRows, wanted));
+      for (int64_t rows : {groups ? m / groups + (m % groups != 0) : 1, groups ? m / groups : 1})
+        for (int64_t height : split_evenly(std::max<int64_t>(rows, 1), shape_.rows))
+          all.push_back(height);
+      std::sort(all.rbegin(), all.rend());
+      all.erase(std::unique(all.begin(), all.end()), all.end());
+    } else {
+      for (int64_t r = shape_.rows; r > shape_.rows / 2; r--) all.push_back(r);
+    }
+    return all;
+  }
+
+  /// tile_R(rows, panels, k, sums, adds): sums = rows panels (+ sums), all at kDistance
+  Function tile(int64_t rows) const {
+    TileKernel t;
+    t.shape = shape_;
+    t.columns = shape_.columns();
+    t.panel_stride = kPanelColumns;
+    t.b_step = shape_.columns();
+    t.run = kKeys;
+    return raw_tile("tile_" + std::to_string(rows), t, rows, kDistance,
+                    {.runtime_k = true, .may_add = true, .to_distance = kDistance});
+  }
+
+  std::vector<Value> position(std::vector<Stmt>& body, const Value& batch) const {
+    if (batch_.empty()) return {};
+    Unflattened u = unflatten(batch.expr(), batch_);
+    body.insert(body.end(), u.declarations.begin(), u.declarations.end());
+    return u.indices;
+  }
+
+  /// Indices into input k for position `at` of the batch, row i and column j: 0 in dims that are broadcast.
+  std::vector<Value> indices_of(size_t k, const std::vector<Value>& at, const Value& i,
+                                const Value& j) const {
+    std::vector<Value> all = at;
+    all.push_back(i);
+    all.push_back(j);
+    const std::vector<Expr>& shape = shape_of(fused_.anchor.inputs[k]);
+    all.erase(all.begin(), all.end() - static_cast<int64_t>(shape.size()));
+    for (size_t d = 0; d < shape.size(); d++) {
+      int64_t n = 0;
+      if (is_const_int(shape[d], &n) && n == 1) all[d] = number(0);
+    }
+    return all;
+  }
+
+  struct Piece {  ///< A row tile in its matrix of the batch.
+    Value batch, row, height;
+  };
+  static Piece piece_of(Function& f) {
+    const auto parameter = [&](const char* name) {
+      f.params.push_back(make_var(name, Type(i64)));
+      return Value(Expr(f.params.back()));
+    };
+    Piece p;
+    p.batch = parameter("batch"), p.row = parameter("row"), p.height = parameter("height");
+    return p;
+  }
+  Function function(const char* name) const {
+    Function f;
+    f.name = name;
+    f.kind = FuncKind::cpu_internal;
+    f.params = fused_.parameters();
+    return f;
+  }
+  static Value pointer(Function& f, const char* name) {
+    f.params.push_back(make_var(name, Type::pointer(Type(f32))));
+    return Value(Expr(f.params.back()));
+  }
+
+  /// shares(parameters..., scores, sums, state, batch, row, height, first key, keys): a pass's scores become shares of the largest score so
+  /// far; sums and totals so far are scaled to it. state: the largest of each row, then the totals.
+  Function shares() const {
+    Function f = function("shares");
+    const Value scores = pointer(f, "scores"), sums = pointer(f, "sums"),
+                state = pointer(f, "state");
+    const Piece p = piece_of(f);
+    f.params.push_back(make_var("key", Type(i64)));
+    const Value key(Expr(f.params.back()));
+    f.params.push_back(make_var("keys", Type(i64)));
+    const Value keys(Expr(f.params.back()));
+    std::vector<Stmt> body;
+    const std::vector<Value> at =
+        fused_.anchor.inputs.size() == 4 ? position(body, p.batch) : std::vector<Value>();
+    const Value filled =
+        declare(body, "filled", ceil_of(keys, row_.block()) * number(row_.block()));
+    body.push_back(loop("i", p.height.expr(), LoopKind::serial, [&](const Value& i) {
+      std::vector<Stmt> one;
+      const Value values = declare(one, "values", scores + i * number(kDistance));
+      if (fused_.anchor.inputs.size() == 4) add_mask(one, values, at, p.row + i, key, keys);
+      one.push_back(RowLanes::fill(values, keys, filled));
+      one_row(one, values, filled, sums + i * number(kDistance), state + i, key);
+      return make_seq(std::move(one));
+    }));
+    f.body = make_seq(std::move(body));
+    return f;
+  }
+
+  void add_mask(std::vector<Stmt>& body, const Value& values, const std::vector<Value>& at,
+                const Value& row, const Value& key, const Value& keys) const {
+    const auto add = [&](const Value& j) {
+      return RowLanes::put(
+          values, j,
+          (RowLanes::get(values, j) + fused_.load(3, indices_of(3, at, row, key + j))).expr());
+    };
+    const Value whole = declare(body, "whole", keys / number(shape_.lanes) * number(shape_.lanes));
+    body.push_back(loop_from("j", index(0), whole.expr(), shape_.lanes, [&](const Value& j) {
+      return loop("lane", index(shape_.lanes), LoopKind::vectorize,
+                  [&](const Value& lane) { return add(j + lane); });
+    }));
+    body.push_back(loop_from("tail", whole.expr(), keys.expr(), 1, add));
+  }
+
+  void one_row(std::vector<Stmt>& body, const Value& values, const Value& filled,
+               const Value& sums, const Value& state, const Value& key) const {
+    const auto state_at = [&](int64_t k) { return RowLanes::get(state, number(k)); };
+    const VarRef top = row_.accumulators(body, "top", -HUGE_VAL);
+    body.push_back(row_.blocks(number(0), filled, [&](const Value& lane, const Value& j) {
+      return RowLanes::combine(top, lane, RowLanes::get(values, j), RowLanes::larger_of);
+    }));
+    const Value here = row_.combined(body, top, RowLanes::larger_of),
+                before = declare(body, "before", state_at(0)),
+                most = declare(body, "most", RowLanes::larger_of(before, here));
+    // A row of nothing but -inf so far has shares of 0, not NaN: finite scores may follow.
+    const Value shift = declare(
+        body, "shift",
+        select(most == Value(make_const(-HUGE_VAL, f32)), Value(make_const(0, f32)), most));
+    const Value total = row_.exp_and_sum(body, values, filled, shift);
+    const Value factor =
+        declare(body, "factor", Value(call_math("exp", {(before - shift).expr()})));
+    body.push_back(RowLanes::put(state, number(0), most.expr()));
+    body.push_back(RowLanes::put(state, number(shape_.rows),
+                                 (state_at(shape_.rows) * factor + total).expr()));
+    body.push_back(make_stmt<If>(
+        {}, (key > number(0) && factor != Value(make_const(1, f32))).expr(),
+        row_.blocks(number(0), number(width()),
+                    [&](const Value&, const Value& j) {
+                      return RowLanes::put(sums, j, (RowLanes::get(sums, j) * factor).expr());
+                    }),
+        Stmt()));
+  }
+
+  /// Columns of the results, whole blocks.
+  int64_t width() const { return (e_ + row_.block() - 1) / row_.block() * row_.block(); }
+
+  /// finish(parameters..., sums, state, batch, row, height): the results through the epilogue.
+  Function finish() const {
+    Function f = function("finish");
+    const Value sums = pointer(f, "sums"), state = pointer(f, "state");
+    const Piece p = piece_of(f);
+    std::vector<Stmt> body;
+    const std::vector<Value> at = position(body, p.batch);
+    body.push_back(loop("i", p.height.expr(), LoopKind::serial, [&](const Value& i) {
+      std::vector<Stmt> one;
+      const Value share =
+          declare(one, "share",
+                  Value(make_const(1, f32)) / RowLanes::get(state, i + number(shape_.rows)));
+      const Value from = declare(one, "from", sums + i * number(kDistance));
+      for (Stmt& s : store_raw_row(from, e_, shape_.lanes,
+                                   [&](const Value& c, const Value& value) {
+                                     std::vector<Value> indices = at;
+                                     indices.push_back(p.row + i);
+                                     indices.push_back(c);
+                                     return fused_.store(indices, value * share);
+                                   }))
+        one.push_back(std::move(s));
+      return make_seq(std::move(one));
+    }));
+    f.body = make_seq(std::move(body));
+    return f;
+  }
+
+  /// Pointer to the matrix of input k for position `at` of the batch.
+  Value matrix(size_t k, const std::vector<Value>& at) const {
+    std::vector<Expr> indices;
+    for (const Value& i : indices_of(k, at, number(0), number(0))) indices.push_back(i.expr());
+    return Value(make_address(fused_.anchor.inputs[k], std::move(indices)));
+  }
+
+  Stmt tasks() const {
+    std::vector<Stmt> body;
+    const Value m = declare(body, "m", m_), n = declare(body, "n", n_),
+                batches = declare(body, "batches", Value(size_of(batch_)));
+    const auto most = [](const Value& a, const Value& b) {
+      return Value(make_binary(BinaryOp::max, a.expr(), b.expr()));
+    };
+    const Value wanted =
+        number(kTasks - 1) / most(batches, number(1)) + number(1);
+    const Value groups = declare(
+        body, "groups", most(ceil_of(m, kMostRows), least(ceil_of(m, kLeastRows), wanted)));
+    body.push_back(loop("task", (batches * groups).expr(), LoopKind::parallel,
+                        [&](const Value& task) {
+                          return group(declare_task(task, groups, m), n);
+                        }));
+    return make_seq(std::move(body));
+  }
+
+  struct Group {
+    std::vector<Stmt> body;
+    Value batch, first, count;
+  };
+  static Group declare_task(const Value& task, const Value& groups, const Value& m) {
+    Group g;
+    g.batch = declare(g.body, "batch", task / groups);
+    const Value part = declare(g.body, "part", task % groups);
+    g.first = declare(g.body, "first", part * (m / groups) + least(part, m % groups));
+    g.count = declare(g.body, "count",
+                      m / groups + select(part < m % groups, number(1), number(0)));
+    return g;
+  }
+
+  Stmt group(Group g, const Value& n) const {
+    std::vector<Stmt>& body = g.body;
+    const std::vector<Value> at = position(body, g.batch);
+    const int64_t columns = shape_.columns();
+    const Value keys = declare(body, "keys", ceil_of(n, columns) * number(columns)),
+                k = declare(body, "k", scratch_floats(0, keys * number(d_))),
+                v = declare(body, "v", scratch_floats(1, n * number(width())));
+    const int64_t tile_floats = shape_.rows * kDistance;
+    const Value rows =
+        declare(body, "rows", scratch_floats(2, number(3 * tile_floats + 2 * shape_.rows)));
+    body.push_back(pack_columns(k, matrix(1, at), n, n, number(d_), shape_));
+    body.push_back(pack_columns(v, matrix(2, at), number(e_), number(e_), n, shape_));
+    const Value tiles = declare(body, "tiles", ceil_of(g.count, shape_.rows));
+    body.push_back(loop("tile", tiles.expr(), LoopKind::serial, [&](const Value& t) {
+      std::vector<Stmt> one;
+      const Value row = declare(one, "row",
+                                g.first + t * (g.count / tiles) + least(t, g.count % tiles)),
+                  height = declare(one, "height",
+                                   g.count / tiles +
+                                       select(t < g.count % tiles, number(1), number(0)));
+      row_tile(one, {g.batch, row, height}, at, rows, k, v, n);
+      return make_seq(std::move(one));
+    }));
+    return make_seq(std::move(body));
+  }
+
+  void row_tile(std::vector<Stmt>& body, const Piece& p, const std::vector<Value>& at,
+                const Value& rows, const Value& k, const Value& v, const Value& n) const {
+    const int64_t columns = shape_.columns(), tile_floats = shape_.rows * kDistance;
+    const Value scores = declare(body, "scores", rows + number(tile_floats)),
+                sums = declare(body, "sums", rows + number(2 * tile_floats)),
+                state = declare(body, "state", rows + number(3 * tile_floats));
+    body.push_back(loop("i", p.height.expr(), LoopKind::serial, [&](const Value& i) {
+      std::vector<Stmt> one;
+      const Value to = declare(one, "to", rows + i * number(kDistance));
+      one.push_back(copy_row(to, at, p.row + i));
+      return make_seq(std::move(one));
+    }));
+    body.push_back(
+        make_stmt<If>({}, (n == number(0)).expr(), zero_rows(sums, p.height), Stmt()));
+    body.push_back(loop("i", index(shape_.rows), LoopKind::serial, [&](const Value& i) {
+      return make_seq({RowLanes::put(state, i, make_const(-HUGE_VAL, f32)),
+                       RowLanes::put(state, i + number(shape_.rows), make_const(0, f32))});
+    }));
+    const auto with_parameters = [&](std::vector<Value> args) {
+      std::vector<Value> all = parameter_values(fused_);
+      all.insert(all.end(), args.begin(), args.end());
+      return all;
+    };
+    body.push_back(loop_from("key", index(0), n.expr(), kKeys, [&](const Value& key) {
+      std::vector<Stmt> pass;
+      const Value keys = declare(pass, "keys", least(number(kKeys), n - key));
+      pass.push_back(loop_from("c", index(0), keys.expr(), columns, [&](const Value& c) {
+        return call_tile(sizes_, p.height,
+                         {rows, k + (key + c) * number(d_), number(d_), scores + c, number(0)});
+      }));
+      pass.push_back(call("shares", with_parameters({scores, sums, state, p.batch, p.row, p.height,
+                                                     key, keys})));
+      pass.push_back(loop_from("c", index(0), index(width()), columns, [&](const Value& c) {
+        return call_tile(sizes_, p.height,
+                         {scores, v + (c * n + key * number(columns)), keys, sums + c, key});
+      }));
+      return make_seq(std::move(pass));
+    }));
+    body.push_back(
+        call("finish", with_parameters({sums, state, p.batch, p.row, p.height})));
+  }
+
+  /// to[0, d) = a row of q, through the prologue.
+  Stmt copy_row(const Value& to, const std::vector<Value>& at, const Value& row) const {
+    const auto copy = [&](const Value& d) {
+      return RowLanes::put(to, d, fused_.load(0, indices_of(0, at, row, d)).expr());
+    };
+    const int64_t whole = d_ / shape_.lanes * shape_.lanes;
+    return make_seq(
+        {loop_from("d", index(0), index(whole), shape_.lanes,
+                   [&](const Value& d) {
+                     return loop("lane", index(shape_.lanes), LoopKind::vectorize,
+                                 [&](const Value& lane) { return copy(d + lane); });
+                   }),
+         loop_from("d", index(whole), index(d_), 1, copy)});
+  }
+
+  /// Results without any key.
+  Stmt zero_rows(const Value& to, const Value& height) const {
+    return loop("i", height.expr(), LoopKind::serial, [&](const Value& i) {
+      return zero_values(to + i * number(kDistance), width(), shape_.lanes);
+    });
+  }
+
+  const FusedTask& fused_;
+  TileShape shape_;
+  RowLanes row_;
+  Value m_, n_;
+  int64_t d_ = 0, e_ = 0;
+  std::vector<Expr> batch_;
+  std::vector<int64_t> sizes_;
+};
+
+bool accepts(const Task& t) {
+  if (t.name != "attention") return false;
+  for (const VarRef& x : t.inputs)
+    if (dtype_of(x) != f32) return false;
+  for (size_t k : {0, 2}) {
+    int64_t n = 0;
+    if (!is_const_int(shape_of(t.inputs[k]).back(), &n) || n < 1 || n > kKeys) return false;
+  }
+  // Batch dims: the output's, or 1.
+  const std::vector<Expr>& y = shape_of(t.outputs[0]);
+  for (size_t k = 0; k < 3; k++) {
+    const std::vector<Expr>& in = shape_of(t.inputs[k]);
+    for (size_t d = 0; d + 2 < in.size(); d++) {
+      int64_t n = 0;
+      const bool one = is_const_int(in[d], &n) && n == 1;
+      if (!one && !equal(in[d], y[d + y.size() - in.size()])) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+CpuSchedule cpu_attention_schedule() {
+  return {"attention",
+          accepts,
+          true,
+          true,
+          true,
+          [](const FusedTask& f, const CpuTargetInfo& t) { return Attention(f, t).run(); }};
+}
+
+}  // namespace hidet::graph
