@@ -76,10 +76,10 @@ ir::Task compute(const OpCall& call) {
           return read(0, s.q, batch(at), i, d[0]) * read(1, s.k, batch(at), d[0], j);
         });
         if (call.inputs.size() == 3) return sum;
-        return sum + ir::cast(element(task.inputs[3],
-                                      broadcast_indices(call.inputs[3].shape,
-                                                        with(s.batch, s.m, s.n), at)),
-                              ir::Type(t));
+        return sum +
+               ir::cast(element(task.inputs[3], broadcast_indices(call.inputs[3].shape,
+                                                                  with(s.batch, s.m, s.n), at)),
+                        ir::Type(t));
       });
   Dims rows = s.batch;
   rows.push_back(s.m);
@@ -91,17 +91,16 @@ ir::Task compute(const OpCall& call) {
     return reduce(ReduceOp::max, {s.n}, [&](const Values& j) { return score(at, j[0]); });
   });
   const ir::VarRef total = add_compute(task, "total", {t, rows}, [&](const Values& at) {
-    return reduce(ReduceOp::sum, {s.n}, [&](const Values& j) {
-      return math("exp", score(at, j[0]) - element(top, at));
-    });
+    return reduce(ReduceOp::sum, {s.n},
+                  [&](const Values& j) { return math("exp", score(at, j[0]) - element(top, at)); });
   });
   task.outputs = {add_compute(task, "y", infer(call)[0], [&](const Values& at) {
     const Values row(at.begin(), at.end() - 1);
     const Value sum = reduce(ReduceOp::sum, {s.n}, [&](const Values& j) {
-      return math("exp", score(row, j[0]) - element(top, row)) *
+      return math("exp", score(row, j[0]) - element(top, row)) / element(total, row) *
              read(2, s.v, batch(at), j[0], at.back());
     });
-    return ir::cast(sum / element(total, row), ir::Type(call.inputs[0].dtype));
+    return ir::cast(sum, ir::Type(call.inputs[0].dtype));
   })};
   return task;
 }
@@ -187,6 +186,7 @@ void register_attention(OpRegistry& ops) {
                        {{{f64, {8, 4}}, {f64, {4, 5}}, {f64, {5, 3}}}},
                        {{{f16, {8, 4}}, {f16, {4, 5}}, {f16, {5, 3}}}},
                        {{{f32, {0, 4}}, {f32, {4, 5}}, {f32, {5, 3}}}},
+                       {{{f32, {2, 4}}, {f32, {4, 0}}, {f32, {0, 3}}}},
                        {{{f32, {1, 1}}, {f32, {1, 1}}, {f32, {1, 1}}}}}});
 }
 

@@ -10,7 +10,8 @@ FlowGraph optimize(const FlowGraph& graph, const OptimizeOptions& options) {
     g = graph::fold_batch_norm(g);  // before packing, which hides the convolution's weight
   bool cpu = true;
   for (const Tensor& t : g.input_tensors()) cpu = cpu && t.device().is_cpu();
-  if (options.level >= 3 && cpu) g = graph::clean_moves(graph::pack_weights(graph::fuse_attention(g)));
+  if (options.level >= 3 && cpu)
+    g = graph::clean_moves(graph::pack_weights(graph::fuse_attention(g)));
   return g;
 }
 

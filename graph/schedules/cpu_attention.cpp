@@ -30,8 +30,7 @@ class Attention {
     const auto operand = [&](size_t k) -> const std::vector<Expr>& {
       return shape_of(fused.anchor.inputs[k]);
     };
-    const std::vector<Expr>&q = operand(0), &v = operand(2),
-          &y = shape_of(fused.anchor.outputs[0]);
+    const std::vector<Expr>&q = operand(0), &v = operand(2), &y = shape_of(fused.anchor.outputs[0]);
     m_ = Value(q[q.size() - 2]);
     n_ = Value(v[v.size() - 2]);
     d_ = extent_of(fused.anchor.inputs[0], q.size() - 1);
@@ -172,8 +171,8 @@ class Attention {
     body.push_back(loop_from("tail", whole.expr(), keys.expr(), 1, add));
   }
 
-  void one_row(std::vector<Stmt>& body, const Value& values, const Value& filled,
-               const Value& sums, const Value& state, const Value& key) const {
+  void one_row(std::vector<Stmt>& body, const Value& values, const Value& filled, const Value& sums,
+               const Value& state, const Value& key) const {
     const auto state_at = [&](int64_t k) { return RowLanes::get(state, number(k)); };
     const VarRef top = row_.accumulators(body, "top", -HUGE_VAL);
     body.push_back(row_.blocks(number(0), filled, [&](const Value& lane, const Value& j) {
@@ -183,15 +182,15 @@ class Attention {
                 before = declare(body, "before", state_at(0)),
                 most = declare(body, "most", RowLanes::larger_of(before, here));
     // A row of nothing but -inf so far has shares of 0, not NaN: finite scores may follow.
-    const Value shift = declare(
-        body, "shift",
-        select(most == Value(make_const(-HUGE_VAL, f32)), Value(make_const(0, f32)), most));
+    const Value shift =
+        declare(body, "shift",
+                select(most == Value(make_const(-HUGE_VAL, f32)), Value(make_const(0, f32)), most));
     const Value total = row_.exp_and_sum(body, values, filled, shift);
     const Value factor =
         declare(body, "factor", Value(call_math("exp", {(before - shift).expr()})));
     body.push_back(RowLanes::put(state, number(0), most.expr()));
-    body.push_back(RowLanes::put(state, number(shape_.rows),
-                                 (state_at(shape_.rows) * factor + total).expr()));
+    body.push_back(
+        RowLanes::put(state, number(shape_.rows), (state_at(shape_.rows) * factor + total).expr()));
     body.push_back(make_stmt<If>(
         {}, (key > number(0) && factor != Value(make_const(1, f32))).expr(),
         row_.blocks(number(0), number(width()),
@@ -213,17 +212,15 @@ class Attention {
     const std::vector<Value> at = position(body, p.batch);
     body.push_back(loop("i", p.height.expr(), LoopKind::serial, [&](const Value& i) {
       std::vector<Stmt> one;
-      const Value share =
-          declare(one, "share",
-                  Value(make_const(1, f32)) / RowLanes::get(state, i + number(shape_.rows)));
+      const Value share = declare(
+          one, "share", Value(make_const(1, f32)) / RowLanes::get(state, i + number(shape_.rows)));
       const Value from = declare(one, "from", sums + i * number(kDistance));
-      for (Stmt& s : store_raw_row(from, e_, shape_.lanes,
-                                   [&](const Value& c, const Value& value) {
-                                     std::vector<Value> indices = at;
-                                     indices.push_back(p.row + i);
-                                     indices.push_back(c);
-                                     return fused_.store(indices, value * share);
-                                   }))
+      for (Stmt& s : store_raw_row(from, e_, shape_.lanes, [&](const Value& c, const Value& value) {
+             std::vector<Value> indices = at;
+             indices.push_back(p.row + i);
+             indices.push_back(c);
+             return fused_.store(indices, value * share);
+           }))
         one.push_back(std::move(s));
       return make_seq(std::move(one));
     }));
@@ -245,14 +242,12 @@ class Attention {
     const auto most = [](const Value& a, const Value& b) {
       return Value(make_binary(BinaryOp::max, a.expr(), b.expr()));
     };
-    const Value wanted =
-        number(kTasks - 1) / most(batches, number(1)) + number(1);
-    const Value groups = declare(
-        body, "groups", most(ceil_of(m, kMostRows), least(ceil_of(m, kLeastRows), wanted)));
-    body.push_back(loop("task", (batches * groups).expr(), LoopKind::parallel,
-                        [&](const Value& task) {
-                          return group(declare_task(task, groups, m), n);
-                        }));
+    const Value wanted = number(kTasks - 1) / most(batches, number(1)) + number(1);
+    const Value groups =
+        declare(body, "groups", most(ceil_of(m, kMostRows), least(ceil_of(m, kLeastRows), wanted)));
+    body.push_back(
+        loop("task", (batches * groups).expr(), LoopKind::parallel,
+             [&](const Value& task) { return group(declare_task(task, groups, m), n); }));
     return make_seq(std::move(body));
   }
 
@@ -265,8 +260,8 @@ class Attention {
     g.batch = declare(g.body, "batch", task / groups);
     const Value part = declare(g.body, "part", task % groups);
     g.first = declare(g.body, "first", part * (m / groups) + least(part, m % groups));
-    g.count = declare(g.body, "count",
-                      m / groups + select(part < m % groups, number(1), number(0)));
+    g.count =
+        declare(g.body, "count", m / groups + select(part < m % groups, number(1), number(0)));
     return g;
   }
 
@@ -287,9 +282,9 @@ class Attention {
       std::vector<Stmt> one;
       const Value row = declare(one, "row",
                                 g.first + t * (g.count / tiles) + least(t, g.count % tiles)),
-                  height = declare(one, "height",
-                                   g.count / tiles +
-                                       select(t < g.count % tiles, number(1), number(0)));
+                  height =
+                      declare(one, "height",
+                              g.count / tiles + select(t < g.count % tiles, number(1), number(0)));
       row_tile(one, {g.batch, row, height}, at, rows, k, v, n);
       return make_seq(std::move(one));
     }));
@@ -308,11 +303,14 @@ class Attention {
       one.push_back(copy_row(to, at, p.row + i));
       return make_seq(std::move(one));
     }));
-    body.push_back(
-        make_stmt<If>({}, (n == number(0)).expr(), zero_rows(sums, p.height), Stmt()));
+    body.push_back(make_stmt<If>({}, (n == number(0)).expr(), zero_rows(sums, p.height), Stmt()));
+    // Without keys the results are sums of nothing, 0: they are divided by 1.
+    const Value no_total =
+        declare(body, "no_total",
+                select(n == number(0), Value(make_const(1, f32)), Value(make_const(0, f32))));
     body.push_back(loop("i", index(shape_.rows), LoopKind::serial, [&](const Value& i) {
       return make_seq({RowLanes::put(state, i, make_const(-HUGE_VAL, f32)),
-                       RowLanes::put(state, i + number(shape_.rows), make_const(0, f32))});
+                       RowLanes::put(state, i + number(shape_.rows), no_total.expr())});
     }));
     const auto with_parameters = [&](std::vector<Value> args) {
       std::vector<Value> all = parameter_values(fused_);
@@ -326,16 +324,15 @@ class Attention {
         return call_tile(sizes_, p.height,
                          {rows, k + (key + c) * number(d_), number(d_), scores + c, number(0)});
       }));
-      pass.push_back(call("shares", with_parameters({scores, sums, state, p.batch, p.row, p.height,
-                                                     key, keys})));
+      pass.push_back(call(
+          "shares", with_parameters({scores, sums, state, p.batch, p.row, p.height, key, keys})));
       pass.push_back(loop_from("c", index(0), index(width()), columns, [&](const Value& c) {
         return call_tile(sizes_, p.height,
                          {scores, v + (c * n + key * number(columns)), keys, sums + c, key});
       }));
       return make_seq(std::move(pass));
     }));
-    body.push_back(
-        call("finish", with_parameters({sums, state, p.batch, p.row, p.height})));
+    body.push_back(call("finish", with_parameters({sums, state, p.batch, p.row, p.height})));
   }
 
   /// to[0, d) = a row of q, through the prologue.
@@ -344,13 +341,12 @@ class Attention {
       return RowLanes::put(to, d, fused_.load(0, indices_of(0, at, row, d)).expr());
     };
     const int64_t whole = d_ / shape_.lanes * shape_.lanes;
-    return make_seq(
-        {loop_from("d", index(0), index(whole), shape_.lanes,
-                   [&](const Value& d) {
-                     return loop("lane", index(shape_.lanes), LoopKind::vectorize,
-                                 [&](const Value& lane) { return copy(d + lane); });
-                   }),
-         loop_from("d", index(whole), index(d_), 1, copy)});
+    return make_seq({loop_from("d", index(0), index(whole), shape_.lanes,
+                               [&](const Value& d) {
+                                 return loop("lane", index(shape_.lanes), LoopKind::vectorize,
+                                             [&](const Value& lane) { return copy(d + lane); });
+                               }),
+                     loop_from("d", index(whole), index(d_), 1, copy)});
   }
 
   /// Results without any key.

@@ -157,8 +157,7 @@ class BatchMatmul {
             one.push_back(copy_rows(rows, left + row * k, height, k));
             one.push_back(
                 loop_from("c", index(0), width.expr(), shape_.columns(), [&](const Value& c) {
-                  const Stmt choice =
-                      call_tile(sizes, height, {rows, panels + c * k, k, results});
+                  const Stmt choice = call_tile(sizes, height, {rows, panels + c * k, k, results});
                   std::vector<Value> last = parameter_values(fused_);
                   const Value block = (first + c) / number(shape_.columns());
                   for (const Value& v :

@@ -37,8 +37,9 @@ class SoftmaxRows {
     std::vector<Stmt> body = at.declarations;
     const Value n = declare(body, "n", n_),
                 whole = declare(body, "whole", n / number(row_.block()) * number(row_.block())),
-                filled = declare(body, "filled",
-                                 (n + number(row_.block() - 1)) / number(row_.block()) * number(row_.block())),
+                filled = declare(
+                    body, "filled",
+                    (n + number(row_.block() - 1)) / number(row_.block()) * number(row_.block())),
                 values = declare(body, "values", scratch_floats(0, filled));
     const VarRef top = row_.accumulators(body, "top", -HUGE_VAL);
     const auto position = [&](const Value& j) {

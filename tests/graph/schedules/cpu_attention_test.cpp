@@ -1,0 +1,117 @@
+// cpu_attention_test.cpp - attention as one kernel against the reference evaluator, which runs its products and its softmax one by one:
+// odd sizes, several passes of keys, masks, symbols, broadcast heads; what is not folded; NaN and infinities.
+#include <cmath>
+
+#include "graph/schedules/check_levels.h"
+
+namespace hidet::test {
+namespace {
+
+struct Shapes {
+  std::vector<DimExpr> q, k, v, mask;
+};
+
+/// softmax(q k^T * 0.3 [+ mask]) v as exporters write it.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask = {}) {
+  std::vector<int64_t> swap;
+  for (int d = 0; d < k.rank(); d++) swap.push_back(d);
+  std::swap(swap[swap.size() - 1], swap[swap.size() - 2]);
+  Tensor scores = ops::matmul(q, ops::transpose(k, swap)) * 0.3;
+  if (mask.defined()) scores = scores + mask;
+  return ops::matmul(ops::softmax(scores), v);
+}
+
+/// Both forms on random inputs of these shapes: the kernel is one, and its bits do not depend on the number of threads.
+void check_attention(const Shapes& s, const std::vector<std::vector<Shape>>& runs,
+                     const std::vector<std::vector<float>>& masks = {}) {
+  std::vector<Tensor> inputs{symbol(s.q), symbol(s.k), symbol(s.v)};
+  if (!s.mask.empty()) inputs.push_back(symbol(s.mask));
+  const Tensor y =
+      attention(inputs[0], inputs[1], inputs[2], s.mask.empty() ? Tensor() : inputs[3]);
+  const FlowGraph graph = trace_from(y, inputs), optimized = optimize(graph);
+  int found = 0;
+  for (const FlowGraph::Node& n : optimized.nodes()) found += n.op->def->name == "attention";
+  EXPECT_EQ(found, 1);
+  const int threads = num_threads();
+  for (const std::string& level : levels()) {
+    BuildModelOptions options;
+    options.targets = {level};
+    const CompiledModel model =
+        CompiledModel::from_data(graph::build_model_data(optimized, options));
+    for (size_t r = 0; r < runs.size(); r++) {
+      std::vector<Tensor> values;
+      for (size_t k = 0; k < runs[r].size(); k++)
+        values.push_back(randn(runs[r][k], f32, {}, k + 1));
+      if (r < masks.size()) values.back() = from_vector(masks[r], runs[r].back());
+      set_num_threads(3);
+      const Tensor got = model.run(values)[0];
+      set_num_threads(1);
+      const Tensor alone = model.run(values)[0];
+      set_num_threads(threads);
+      expect_close(got, graph(values), level);
+      EXPECT_EQ(std::memcmp(got.data(), alone.data(), static_cast<size_t>(got.bytes())), 0)
+          << level;
+    }
+  }
+}
+
+TEST(Attention, OddSizes) {
+  check_attention({{2, 3, 19, 20}, {2, 3, 37, 20}, {2, 3, 37, 33}, {}},
+                  {{{2, 3, 19, 20}, {2, 3, 37, 20}, {2, 3, 37, 33}}});
+  check_attention({{8, 1}, {1, 1}, {1, 1}, {}}, {{{8, 1}, {1, 1}, {1, 1}}});
+}
+TEST(Attention, SymbolsAndSeveralPassesOfKeys) {
+  const auto run = [](int64_t b, int64_t m, int64_t n) {
+    return std::vector<Shape>{{b, 2, m, 16}, {b, 2, n, 16}, {b, 2, n, 16}, {b, 1, m, n}};
+  };
+  check_attention({{"b", 2, "m", 16}, {"b", 2, "n", 16}, {"b", 2, "n", 16}, {"b", 1, "m", "n"}},
+                  {run(1, 1, 1), run(2, 7, 7), run(1, 15, 257), run(3, 29, 600), run(1, 520, 31),
+                   run(0, 5, 5), run(1, 0, 5), run(1, 3, 0)});
+}
+TEST(Attention, HeadsThatShareKeys) {
+  check_attention({{2, 4, "m", 8}, {2, 1, "n", 8}, {1, 1, "n", 8}, {"n"}},
+                  {{{2, 4, 9, 8}, {2, 1, 40, 8}, {1, 1, 40, 8}, {40}}});
+}
+TEST(Attention, MasksOfInfinitiesAndNaN) {
+  constexpr int64_t m = 9, n = 300;
+  const float inf = HUGE_VALF;
+  std::vector<float> causal(m * n, 0.f), rows(m * n, 0.f);
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      causal[static_cast<size_t>(i * n + j)] = j > i ? -inf : 0.f;
+      // Nothing before key 280, nothing at all, NaN, +inf, the least finite number everywhere, and only key 5.
+      float& at = rows[static_cast<size_t>(i * n + j)];
+      if (i == 0 && j < 280) at = -inf;
+      if (i == 1) at = -inf;
+      if (i == 2 && j == 270) at = NAN;
+      if (i == 3 && j == 3) at = inf;
+      if (i == 4) at = -3.4028235e38f;
+      if (i == 5 && j != 5) at = -inf;
+    }
+  const std::vector<Shape> run{{m, 8}, {n, 8}, {n, 8}, {m, n}};
+  check_attention({{m, 8}, {n, 8}, {n, 8}, {m, n}}, {run, run}, {causal, rows});
+}
+TEST(Attention, FoldsWhatStandsBeforeAndBehind) {
+  const Tensor x = symbol({1, "s", 3, 24});
+  const auto heads = [&](const Tensor& t) { return ops::transpose(t, {0, 2, 1, 3}); };
+  const Tensor y = attention(heads(x) * 0.5, heads(x), heads(x));
+  check(x, ops::reshape(ops::transpose(y, {0, 2, 1, 3}), {1, "s", 72}) + 1.0,
+        {{1, 1, 3, 24}, {1, 50, 3, 24}});
+}
+TEST(Attention, OtherReadersKeepTheScores) {
+  const Tensor x = symbol({12, 8});
+  const Tensor shares = ops::softmax(ops::matmul(x, ops::transpose(x, {1, 0})));
+  const FlowGraph graph = optimize(trace_from({ops::matmul(shares, x), shares}, {x}));
+  for (const FlowGraph::Node& n : graph.nodes()) EXPECT_NE(n.op->def->name, "attention");
+  // Along another axis, of few rows, or wide: the operators stay.
+  const Tensor few = symbol({4, 8}), wide = symbol({12, 300});
+  for (const Tensor& y :
+       {ops::matmul(ops::softmax(ops::matmul(x, ops::transpose(x, {1, 0})), 0), x),
+        attention(few, few, few), attention(wide, wide, wide)}) {
+    const FlowGraph g = optimize(trace_from(y));
+    for (const FlowGraph::Node& n : g.nodes()) EXPECT_NE(n.op->def->name, "attention");
+  }
+}
+
+}  // namespace
+}  // namespace hidet::test
