@@ -122,6 +122,8 @@ std::vector<Pass> lowering(Target target) {
   for (Pass& p : std::vector<Pass>{unroll_loops(), lower_tensors(), symbols_to_params(), simplify(),
                                    vectorize_loops(), simplify()})
     out.push_back(std::move(p));
+  // 64-bit index arithmetic costs a GPU two instructions or more; a CPU nothing.
+  if (target == Target::cuda) out.push_back(narrow_indices());
   for (Pass& p : std::vector<Pass>{carry_quotients(), widen_halves(), fold_branches()})
     out.push_back(std::move(p));
   return out;
