@@ -175,17 +175,18 @@ Value lanes_below(const Located& n, int lanes) {
   const Value count(ir::coerce(n.value, Type(i32), "a number of lanes", n.loc), n.value.reads());
   return make_vec(numbers) < Located(broadcast(Located(count, n.loc), lanes), n.loc);
 }
-Value shuffle(const Located& a, const Located& b, const std::vector<int>& lanes) {
+Value shuffle_lanes(const Located& a, const Located& b, const std::vector<int>& lanes) {
   const Type type = a.value.expr() ? a.value.type() : Type();
   HIDET_REQUIRE(type.is_vector() && b.value.expr() && b.value.type() == type, ErrorCode::usage,
-                a.loc.text(), "shuffle() takes two vectors of one type");
-  HIDET_REQUIRE(lanes.size() >= 2, ErrorCode::usage, a.loc.text(), "shuffle() gives a vector of ",
-                lanes.size(), " lanes");
+                a.loc.text(), "shuffle_lanes() takes two vectors of one type");
+  HIDET_REQUIRE(lanes.size() >= 2, ErrorCode::usage, a.loc.text(),
+                "shuffle_lanes() gives a vector of ", lanes.size(), " lanes");
   const Handle left = let("left", a), right = let("right", b);
   std::vector<Located> out;
   for (const int i : lanes) {
-    HIDET_REQUIRE(i >= 0 && i < 2 * type.lanes(), ErrorCode::usage, a.loc.text(), "shuffle() of ",
-                  type.text(), " has lanes 0 to ", 2 * type.lanes() - 1, ", not ", i);
+    HIDET_REQUIRE(i >= 0 && i < 2 * type.lanes(), ErrorCode::usage, a.loc.text(),
+                  "shuffle_lanes() of ", type.text(), " has lanes 0 to ", 2 * type.lanes() - 1,
+                  ", not ", i);
     const bool first = i < type.lanes();
     out.emplace_back(lane(Located(first ? left : right, a.loc),
                           Located(Value(first ? i : i - type.lanes()), a.loc)),

@@ -53,17 +53,17 @@ TEST(ArithRefusals, MasksAndShuffles) {
               }),
               HasSubstr("a mask of 1 lanes; from 2 to 64"));
   EXPECT_THAT(body_refusal([](Function&, Handle x, Handle) {
-                store(x, shuffle(load(x, 2), load(x, 4), {0, 1}));
+                store(x, shuffle_lanes(load(x, 2), load(x, 4), {0, 1}));
               }),
-              HasSubstr("shuffle() takes two vectors of one type"));
+              HasSubstr("shuffle_lanes() takes two vectors of one type"));
   EXPECT_THAT(body_refusal([](Function&, Handle x, Handle) {
-                store(x, shuffle(load(x, 2), load(x, 2), {0}));
+                store(x, shuffle_lanes(load(x, 2), load(x, 2), {0}));
               }),
-              HasSubstr("shuffle() gives a vector of 1 lanes"));
+              HasSubstr("shuffle_lanes() gives a vector of 1 lanes"));
   EXPECT_THAT(body_refusal([](Function&, Handle x, Handle) {
-                store(x, shuffle(load(x, 2), load(x, 2), {0, 4}));
+                store(x, shuffle_lanes(load(x, 2), load(x, 2), {0, 4}));
               }),
-              HasSubstr("shuffle() of f32x2 has lanes 0 to 3, not 4"));
+              HasSubstr("shuffle_lanes() of f32x2 has lanes 0 to 3, not 4"));
 }
 
 TEST(ArithRefusals, Atomics) {

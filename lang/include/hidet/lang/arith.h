@@ -58,8 +58,8 @@ Value masked_load(const Located& pointer, const Located& mask);
 void masked_store(const Located& pointer, const Located& value, const Located& mask);
 /// A mask of the first `n` lanes.
 Value lanes_below(const Located& n, int lanes);
-/// Lanes of a and b by number: b's come after a's. (a, a reversed: shuffle(a, a, {3, 2, 1, 0}))
-Value shuffle(const Located& a, const Located& b, const std::vector<int>& lanes);
+/// Lanes of a and b by number: b's come after a's. (a, a reversed: shuffle_lanes(a, a, {3, 2, 1, 0}))
+Value shuffle_lanes(const Located& a, const Located& b, const std::vector<int>& lanes);
 
 // --- CUDA: more atomics; the old value
 /// Adds two halves, each atomically, at a pointer to f16 or bf16 that is a multiple of 4 bytes. (sm_80)
