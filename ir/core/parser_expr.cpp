@@ -98,7 +98,9 @@ Layout Parser::layout() {
     expect("(");
     return Layout::strided(exprs(")"));
   }
-  if (t.text != "swizzle" && t.text != "composed") expected("a layout or a memory scope", t);
+  const bool two = t.text == "composed" || t.text == "concat",
+             one = t.text == "permuted" || t.text == "reshaped";
+  if (t.text != "swizzle" && !one && !two) expected("a layout or a memory scope", t);
   expect("(");
   const Layout first = layout();
   expect(",");
@@ -108,12 +110,22 @@ Layout Parser::layout() {
       fail(t, "a swizzle has bits, base and shift with bits <= shift and a sum below 32");
     return Layout::swizzled(first, n[0], n[1], n[2]);
   }
-  const Layout inner = layout();
-  expect(",");
+  const Layout inner = two ? layout() : first;
+  if (two) expect(",");
   expect("[");
-  std::vector<int64_t> tile = integers("]", 1, kMax);
+  std::vector<int64_t> tile = integers("]", t.text == "permuted" ? 0 : 1, kMax);
   expect(")");
-  return Layout::composed(first, inner, std::move(tile));
+  if (t.text == "concat") {
+    if (tile.size() != 1) fail(t, "concat has one number of dimensions");
+    return Layout::concat(first, tile[0], inner);
+  }
+  if (t.text == "reshaped") return Layout::reshaped(std::move(tile), inner);
+  if (t.text != "permuted") return Layout::composed(first, inner, std::move(tile));
+  std::vector<int64_t> sorted = tile;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t d = 0; d < sorted.size(); d++)
+    if (sorted[d] != static_cast<int64_t>(d)) fail(t, "permuted has each dimension once");
+  return Layout::permuted(std::move(tile), inner);
 }
 
 TaskMapping Parser::mapping() {

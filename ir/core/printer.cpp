@@ -261,11 +261,15 @@ class Printer {
       case Layout::Tag::strided: return "strided(" + join(l.strides) + ")";
       case Layout::Tag::swizzled:
         return "swizzle(" + layout(*l.inner) + list({l.bits, l.base, l.shift}) + ")";
-      case Layout::Tag::composed: break;
+      default: break;
     }
     std::string tile;
     for (int64_t n : l.tile) tile += (tile.empty() ? "" : ", ") + std::to_string(n);
-    return "composed(" + layout(*l.outer) + ", " + layout(*l.inner) + ", [" + tile + "])";
+    const char* name = l.tag == Layout::Tag::permuted   ? "permuted("
+                       : l.tag == Layout::Tag::reshaped ? "reshaped("
+                       : l.tag == Layout::Tag::concat   ? "concat("
+                                                        : "composed(";
+    return name + (l.outer ? layout(*l.outer) + ", " : "") + layout(*l.inner) + ", [" + tile + "])";
   }
   /// What stands between braces. A Seq of one statement is not that statement.
   void statements(const Stmt& s) {

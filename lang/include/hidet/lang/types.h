@@ -43,6 +43,18 @@ inline Layout swizzle(int64_t bits, int64_t base, int64_t shift, Layout inner = 
 inline Layout composition(Layout outer, Layout inner, std::vector<int64_t> tile) {
   return Layout::composed(std::move(outer), std::move(inner), std::move(tile));
 }
+/// Dimension k of `inner` is dimension order[k]: permute({1, 0}) is the column major of a matrix.
+inline Layout permute(std::vector<int64_t> order, Layout inner = {}) {
+  return Layout::permuted(std::move(order), std::move(inner));
+}
+/// The elements, counted with the last index fastest, are those of a tensor of `shape` laid out by `inner`.
+inline Layout reshape(std::vector<int64_t> shape, Layout inner = {}) {
+  return Layout::reshaped(std::move(shape), std::move(inner));
+}
+/// The first `rank` dimensions by `outer`, the rest, a block for each of their elements, by `inner`.
+inline Layout concat(Layout outer, int64_t rank, Layout inner) {
+  return Layout::concat(std::move(outer), rank, std::move(inner));
+}
 
 namespace meta {
 /// A list of types, for Function::args: meta::types({i32, boolean, ptr(f32)}).
