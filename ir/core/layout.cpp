@@ -196,7 +196,13 @@ Expr Layout::span(const std::vector<Expr>& shape) const {
       const Halves n = cut(*this, shape);
       return mul(outer->span(n.first), inner->span(n.last));
     }
-    case Tag::swizzled: return inner->span(shape);
+    case Tag::swizzled: {
+      // Whole blocks: an element may move anywhere in its own.
+      const Expr n = inner->span(shape);
+      const int64_t block = int64_t{1} << (base + bits);
+      return mul(make_binary(BinaryOp::div, add(n, constant(block - 1, n)), constant(block, n)),
+                 constant(block, n));
+    }
     case Tag::permuted: return inner->span(in_order(tile, shape));
     case Tag::reshaped: return inner->span(inner_shape(*this, shape));
     default: break;
