@@ -83,20 +83,10 @@ Value packed_fma(const Located& a, const Located& b, const Located& c) {
   return packed("packed_fma", {a, b, c});
 }
 
-#define HIDET_FAST(name) \
+#define HIDET_DEFINE(name) \
   Value name(const Located& x) { return fast(#name, {x}); }
-HIDET_FAST(fast_exp)
-HIDET_FAST(fast_exp2)
-HIDET_FAST(fast_log)
-HIDET_FAST(fast_log2)
-HIDET_FAST(fast_log10)
-HIDET_FAST(fast_sin)
-HIDET_FAST(fast_cos)
-HIDET_FAST(fast_rsqrt)
-HIDET_FAST(fast_sqrt)
-HIDET_FAST(fast_rcp)
-HIDET_FAST(fast_tanh)
-#undef HIDET_FAST
+HIDET_FAST_MATH(HIDET_DEFINE)
+#undef HIDET_DEFINE
 Value fast_div(const Located& a, const Located& b) { return fast("fast_div", {a, b}); }
 Value fast_pow(const Located& x, const Located& y) { return fast("fast_pow", {x, y}); }
 
@@ -148,9 +138,7 @@ void store(const Located& pointer, const Located& value, Cache hint) {
   const int lanes =
       value.value.expr() && value.value.type().is_vector() ? value.value.type().lanes() : 1;
   const Type type = Type::vector(hinted_type(pointer, lanes, row), lanes);
-  const Expr e = ir::coerce(value.value, type, "an element", value.loc);
-  (void)effect(row.c_str(), {pointer, Located(Value(e, value.value.reads()), value.loc)}, {}, 1, {},
-               pointer.loc);
+  (void)effect(row.c_str(), {pointer, coerced(value, type, "an element")}, {}, 1, {}, pointer.loc);
 }
 
 Value masked_load(const Located& pointer, const Located& mask) {
@@ -162,9 +150,8 @@ Value masked_load(const Located& pointer, const Located& mask) {
 }
 void masked_store(const Located& pointer, const Located& value, const Located& mask) {
   const Type type = mask_type("masked_store", pointer, mask);
-  const Expr e = ir::coerce(value.value, type, "an element", value.loc);
-  (void)effect("masked_store", {pointer, Located(Value(e, value.value.reads()), value.loc), mask},
-               {}, 1, {}, pointer.loc);
+  (void)effect("masked_store", {pointer, coerced(value, type, "an element"), mask}, {}, 1, {},
+               pointer.loc);
 }
 Value lanes_below(const Located& n, int lanes) {
   HIDET_REQUIRE(lanes >= 2 && lanes <= 64, ErrorCode::usage, n.loc.text(), "a mask of ", lanes,
@@ -172,8 +159,8 @@ Value lanes_below(const Located& n, int lanes) {
   std::vector<Located> numbers;
   for (int i = 0; i < lanes; i++)
     numbers.emplace_back(Value(ir::make_int(i, Type(i32), n.loc)), n.loc);
-  const Value count(ir::coerce(n.value, Type(i32), "a number of lanes", n.loc), n.value.reads());
-  return make_vec(numbers) < Located(broadcast(Located(count, n.loc), lanes), n.loc);
+  const Located count = coerced(n, Type(i32), "a number of lanes");
+  return make_vec(numbers) < Located(broadcast(count, lanes), n.loc);
 }
 Value shuffle_lanes(const Located& a, const Located& b, const std::vector<int>& lanes) {
   const Type type = a.value.expr() ? a.value.type() : Type();
@@ -202,8 +189,7 @@ CallResult atomic_add_pair(const Located& p, const Located& v) {
   HIDET_REQUIRE(t == f16 || t == bf16, ErrorCode::usage, p.loc.text(),
                 "'atomic_add_pair' does not work on ", t.name(), "; it takes f16 or bf16");
   const Type type = Type::vector(t, 2);
-  const Expr e = ir::coerce(v.value, type, "the operand of an atomic", v.loc);
-  return effect("atomic_add_pair", {p, Located(Value(e, v.value.reads()), v.loc)}, type, 1, {},
+  return effect("atomic_add_pair", {p, coerced(v, type, "the operand of an atomic")}, type, 1, {},
                 v.loc);
 }
 namespace {
@@ -220,8 +206,7 @@ Value clock(Here at) {
   return let("clock", Located(Value(ir::make_prim("clock", {}, Type(i64), {}, at)), at));
 }
 void nanosleep(const Located& ns) {
-  const Expr e = ir::coerce(ns.value, Type(u32), "a number of ns", ns.loc);
-  (void)effect("nanosleep", {Located(Value(e, ns.value.reads()), ns.loc)}, {}, 0, {}, ns.loc);
+  (void)effect("nanosleep", {coerced(ns, Type(u32), "a number of ns")}, {}, 0, {}, ns.loc);
 }
 
 }  // namespace hidet::lang

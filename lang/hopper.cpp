@@ -16,28 +16,14 @@ namespace {
 /// Records a row that acts, its operands checked by its signature.
 void act(const char* name, const std::vector<Located>& args, int stores, std::vector<int64_t> attrs,
          SourceLoc at) {
-  std::vector<Expr> exprs;
-  for (const Located& a : args) exprs.push_back(a.value.expr());
-  HIDET_REQUIRE(std::all_of(exprs.begin(), exprs.end(), [](const Expr& e) { return bool(e); }),
-                ErrorCode::usage, at.text(), "an argument of '", name, "' has no value");
-  const std::string problem = ir::signature_problem(*ir::find_primitive(name), exprs, {});
-  HIDET_REQUIRE(problem.empty(), ErrorCode::usage, at.text(), "'", name, "' ", problem);
+  detail::require_signature(name, args, {}, at);
   (void)detail::effect(name, args, {}, stores, std::move(attrs), at);
 }
-Located as_type(const Located& v, const Type& type, const char* what) {
-  return Located(Value(ir::coerce(v.value, type, what, v.loc), v.value.reads()), v.loc);
-}
-Located number(const Located& v, const char* what) { return as_type(v, Type(i32), what); }
+Located number(const Located& v, const char* what) { return detail::coerced(v, Type(i32), what); }
 
-Value bound(const char* name, const std::vector<Located>& args, const Type& type,
-            std::vector<int64_t> attrs, SourceLoc at) {
-  std::vector<Expr> exprs;
-  for (const Located& a : args) exprs.push_back(a.value.expr());
-  const std::string problem = ir::signature_problem(*ir::find_primitive(name), exprs, type);
-  HIDET_REQUIRE(problem.empty(), ErrorCode::usage, at.text(), "'", name, "' ", problem);
-  const Value call(ir::make_prim(name, std::move(exprs), type, std::move(attrs), at),
-                   detail::reads_of(args));
-  return let(name, Located(call, at));
+Value bound(const char* name, const std::vector<Located>& args, const Type& type, SourceLoc at) {
+  detail::require_signature(name, args, type, at);
+  return detail::bound(name, args, type, {}, at);
 }
 
 void require_map(const Handle& map, const char* what, SourceLoc at) {
@@ -153,11 +139,7 @@ Value tensor_map(const std::string& name, const Located& pointer, const std::vec
     args.push_back(wide(stride));
   }
   for (size_t d = rank; d-- > 0;) attrs.push_back(box[d]);
-  std::vector<Expr> exprs;
-  for (const Located& a : args) exprs.push_back(a.value.expr());
-  const Value call(
-      ir::make_prim("tensor_map", std::move(exprs), ir::tensor_map_type(), std::move(attrs), at),
-      detail::reads_of(args));
+  const Value call = prim("tensor_map", args, ir::tensor_map_type(), std::move(attrs), here);
   return let(name, Located(call, at));
 }
 
@@ -209,10 +191,10 @@ void bulk_store(const Located& to, const Located& from, const Located& bytes) {
 
 ClusterBuiltin::operator Value() const { return detail::pure(row, {}, {}); }
 Value map_shared_rank(const Located& pointer, const Located& rank) {
-  return bound("map_shared_rank", {pointer, number(rank, "a rank")}, pointer.value.type(), {},
+  return bound("map_shared_rank", {pointer, number(rank, "a rank")}, pointer.value.type(),
                pointer.loc);
 }
-Value elect_one(Here at) { return bound("elect_one", {}, Type(boolean), {}, at); }
+Value elect_one(Here at) { return bound("elect_one", {}, Type(boolean), at); }
 
 namespace {
 void registers_of(const char* name, int count, SourceLoc at) {
@@ -294,7 +276,8 @@ void wgmma(const Handle& sums, const Located& a, const Located& b, const Wgmma& 
                 a.value.type().text());
   HIDET_REQUIRE(!fragment || !w.a_mn_major, ErrorCode::usage, a.loc.text(),
                 "a fragment has no order of its own: a_mn_major is for matrices in shared memory");
-  act("wgmma", {first, a, b, as_type(accumulate, Type(boolean), "whether to accumulate")}, 1,
+  act("wgmma", {first, a, b, detail::coerced(accumulate, Type(boolean), "whether to accumulate")},
+      1,
       {w.n, static_cast<int64_t>(w.in.code()), static_cast<int64_t>(w.sum.code()), fragment,
        w.a_mn_major, w.b_mn_major},
       a.loc);

@@ -73,10 +73,12 @@ Type pointee(const Located& p) {
   return p.value.type().pointee();
 }
 
+Located coerced(const Located& v, const Type& type, const char* what) {
+  return Located(Value(ir::coerce(v.value, type, what, v.loc), v.value.reads()), v.loc);
+}
+
 Located operand(const Located& p, const Located& v) {
-  return Located(
-      Value(ir::coerce(v.value, pointee(p), "the operand of an atomic", v.loc), v.value.reads()),
-      v.loc);
+  return coerced(v, pointee(p), "the operand of an atomic");
 }
 
 CallResult atomic(const char* name, const std::vector<Located>& args, SourceLoc at) {
@@ -95,8 +97,6 @@ CallResult atomic(const char* name, const std::vector<Located>& args, SourceLoc 
   return effect(name, args, type, 1, {}, at);
 }
 
-namespace {
-/// A warp's or a block's exchange with a result, bound where it is written.
 Value bound(const char* name, const std::vector<Located>& args, const Type& type,
             std::vector<int64_t> attrs, SourceLoc at) {
   const Value call(
@@ -109,6 +109,8 @@ void require_signature(const char* name, const std::vector<Located>& args, const
   const std::string problem = ir::signature_problem(row_of(name, at), exprs(args, name), type);
   HIDET_REQUIRE(problem.empty(), ErrorCode::usage, at.text(), "'", name, "' ", problem);
 }
+
+namespace {
 void require_count(int count, const char* name, SourceLoc at) {
   HIDET_REQUIRE(count == 1 || count == 2 || count == 4, ErrorCode::usage, at.text(), name,
                 " moves 1, 2 or 4 matrices, not ", count);
@@ -117,10 +119,7 @@ void require_count(int count, const char* name, SourceLoc at) {
 Value exchange(const char* name, const std::vector<Located>& args) {
   return let(name, Located(pure(name, args, args[0].loc), args[0].loc));
 }
-Located lane_number(const Located& v) {
-  return Located(Value(ir::coerce(v.value, Type(i32), "a lane number", v.loc), v.value.reads()),
-                 v.loc);
-}
+Located lane_number(const Located& v) { return coerced(v, Type(i32), "a lane number"); }
 }  // namespace
 }  // namespace detail
 

@@ -194,6 +194,15 @@ FunctionRecorder& recording(SourceLoc at, const char* what);
 /// What all of `list` read.
 std::vector<ir::Read> reads_of(const std::vector<ir::Located>& list);
 
+/// `v` as a value of `type` where C would convert it; `what` is for the error.
+ir::Located coerced(const ir::Located& v, const ir::Type& type, const char* what);
+/// Throws Error(usage) where the row `name` of the table of primitives does not take these operands or give this type.
+void require_signature(const char* name, const std::vector<ir::Located>& args, const ir::Type& type,
+                       SourceLoc at);
+/// A row with a result, bound where it is written.
+ir::Value bound(const char* name, const std::vector<ir::Located>& args, const ir::Type& type,
+                std::vector<int64_t> attrs, SourceLoc at);
+
 /// An identifier that C takes; Error(usage) else.
 void check_name(const std::string& name, const char* what, SourceLoc at);
 

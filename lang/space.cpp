@@ -5,10 +5,9 @@
 #include <hidet/lang/script_module.h>
 #include <hidet/runtime/error.h>
 #include <hidet/runtime/log.h>
+#include <hidet/runtime/thread_pool.h>
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
 namespace hidet::lang {
 using namespace detail;
@@ -120,21 +119,23 @@ ModuleData detail::compile_candidates(const ModuleState& state, std::vector<Cand
                                       const BuildOptions& options) {
   std::vector<ModuleData> built(candidates.size());
   std::vector<std::exception_ptr> failures(candidates.size());
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i = next++; i < candidates.size(); i = next++) try {
-        built[i] = compile_module(candidates[i].module, options);
-        built[i].candidate = candidates[i].name;
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
+  std::vector<std::string> reports(candidates.size());
+  const auto compile = [&](size_t i) {
+    try {
+      BuildOptions own = options;
+      if (options.report) own.report = &reports[i];
+      built[i] = compile_module(candidates[i].module, own);
+      built[i].candidate = candidates[i].name;
+    } catch (...) {
+      failures[i] = std::current_exception();
+    }
   };
-  const size_t jobs = options.jobs > 0 ? static_cast<size_t>(options.jobs)
-                                       : std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::thread> helpers;
-  for (size_t i = 1; i < std::min(jobs, candidates.size()); i++) helpers.emplace_back(work);
-  work();
-  for (std::thread& t : helpers) t.join();
+  runtime::parallel_for(static_cast<int64_t>(candidates.size()), 1,
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t i = begin; i < end; i++) compile(static_cast<size_t>(i));
+                        });
+  for (const std::string& report : reports)
+    if (options.report) *options.report += report;
 
   std::vector<ModuleData> good;
   LeftOut left_out(state);

@@ -1,4 +1,5 @@
 // launch.cpp - launches of kernels: their limits, and the blocks on one thread in order or on several at once.
+#include <hidet/ir/limits.h>
 #include <hidet/runtime/thread_pool.h>
 
 #include <algorithm>
@@ -8,38 +9,34 @@
 #include "sim/machine.h"
 
 namespace hidet::backends::sim {
-namespace {
-
-constexpr int64_t kSharedLimit = 227 * 1024, kMaxThreads = 1024, kClusterLimit = 16;
-constexpr int64_t kGridLimit[3] = {INT32_MAX, 65535, 65535}, kBlockLimit[3] = {1024, 1024, 64};
-
-}  // namespace
+using ir::kMostBlock, ir::kMostClusterBlocks, ir::kMostDynamicShared, ir::kMostGrid,
+    ir::kMostThreads;
 
 void Machine::check_launch(const ir::Launch& l, const Program& p, const Launch& launch) const {
   const std::string where = l.loc.text();
   const int64_t *grid = launch.grid, *block = launch.dim, dynamic = launch.dynamic;
   for (int d = 0; d < 3; d++) {
-    HIDET_REQUIRE(grid[d] >= 0 && grid[d] <= kGridLimit[d], ErrorCode::usage, where, "kernel '",
+    HIDET_REQUIRE(grid[d] >= 0 && grid[d] <= kMostGrid[d], ErrorCode::usage, where, "kernel '",
                   l.callee, "' is launched with grid ", triple(grid), "; sizes are from 0 to (",
-                  kGridLimit[0], ", ", kGridLimit[1], ", ", kGridLimit[2], ")");
-    HIDET_REQUIRE(block[d] >= 1 && block[d] <= kBlockLimit[d], ErrorCode::usage, where, "kernel '",
+                  kMostGrid[0], ", ", kMostGrid[1], ", ", kMostGrid[2], ")");
+    HIDET_REQUIRE(block[d] >= 1 && block[d] <= kMostBlock[d], ErrorCode::usage, where, "kernel '",
                   l.callee, "' is launched with block ", triple(block), "; sizes are from 1 to ",
-                  triple(kBlockLimit));
+                  triple(kMostBlock));
   }
-  HIDET_REQUIRE(block[0] * block[1] * block[2] <= kMaxThreads, ErrorCode::usage, where, "kernel '",
+  HIDET_REQUIRE(block[0] * block[1] * block[2] <= kMostThreads, ErrorCode::usage, where, "kernel '",
                 l.callee, "' is launched with block ", triple(block), ", which is ",
-                block[0] * block[1] * block[2], " threads; the limit is ", kMaxThreads);
+                block[0] * block[1] * block[2], " threads; the limit is ", kMostThreads);
   for (int d = 0; d < 3; d++)
     HIDET_REQUIRE(launch.cluster[d] >= 1 && grid[d] % launch.cluster[d] == 0, ErrorCode::usage,
                   where, "kernel '", l.callee, "' is launched with clusters of ",
                   triple(launch.cluster), " blocks, which must divide the grid ", triple(grid));
-  HIDET_REQUIRE(launch.cluster_size() <= kClusterLimit, ErrorCode::usage, where, "kernel '",
+  HIDET_REQUIRE(launch.cluster_size() <= kMostClusterBlocks, ErrorCode::usage, where, "kernel '",
                 l.callee, "' is launched with clusters of ", launch.cluster_size(),
-                " blocks; the limit is ", kClusterLimit);
-  HIDET_REQUIRE(dynamic >= 0 && p.shared_bytes + dynamic <= kSharedLimit, ErrorCode::usage, where,
-                "kernel '", l.callee, "' is launched with ", p.shared_bytes,
+                " blocks; the limit is ", kMostClusterBlocks);
+  HIDET_REQUIRE(dynamic >= 0 && p.shared_bytes + dynamic <= kMostDynamicShared, ErrorCode::usage,
+                where, "kernel '", l.callee, "' is launched with ", p.shared_bytes,
                 " bytes of static and ", dynamic, " of dynamic shared memory; the limit is ",
-                kSharedLimit);
+                kMostDynamicShared);
   for (const Local& local : p.locals)
     HIDET_REQUIRE(local.scope != ir::Scope::dynamic_shared || local.offset + local.bytes <= dynamic,
                   ErrorCode::usage, where, "kernel '", l.callee, "' is launched with ", dynamic,

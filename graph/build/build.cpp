@@ -418,6 +418,8 @@ bool same_interface(const std::vector<TensorSignature>& a, const std::vector<Ten
 ModelData build_model_data(const std::vector<FlowGraph>& graphs, const BuildModelOptions& options,
                            BuildReport* report) {
   HIDET_REQUIRE(!graphs.empty(), ErrorCode::usage, "", "a model is built from at least one graph");
+  HIDET_REQUIRE(options.space == 0, ErrorCode::unsupported, "", "the space of candidates is ",
+                options.space, "; kernels of models have one candidate, space 0");
   const FlowGraph& first = graphs[0];
   ModelData m;
   m.name = options.name;

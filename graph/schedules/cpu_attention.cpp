@@ -79,14 +79,7 @@ class Attention {
     t.b_step = shape_.columns();
     t.run = kKeys;
     return raw_tile("tile_" + std::to_string(rows), t, rows, kDistance,
-                    {.runtime_k = true, .may_add = true, .to_distance = kDistance});
-  }
-
-  std::vector<Value> position(std::vector<Stmt>& body, const Value& batch) const {
-    if (batch_.empty()) return {};
-    Unflattened u = unflatten(batch.expr(), batch_);
-    body.insert(body.end(), u.declarations.begin(), u.declarations.end());
-    return u.indices;
+                    {.runtime_k = true, .begin = Begin::either, .to_distance = kDistance});
   }
 
   /// Indices into input k for position `at` of the batch, row i and column j: 0 in dims that are broadcast.
@@ -102,6 +95,11 @@ class Attention {
       if (is_const_int(shape[d], &n) && n == 1) all[d] = number(0);
     }
     return all;
+  }
+
+  Stmt tiles_of(const Value& height, const std::vector<Value>& args) const {
+    return choose_rows(sizes_, height,
+                       [&](int64_t r) { return call("tile_" + std::to_string(r), args); });
   }
 
   struct Piece {  ///< A row tile in its matrix of the batch.
@@ -140,8 +138,9 @@ class Attention {
     f.params.push_back(make_var("keys", Type(i64)));
     const Value keys(Expr(f.params.back()));
     std::vector<Stmt> body;
-    const std::vector<Value> at =
-        fused_.anchor.inputs.size() == 4 ? position(body, p.batch) : std::vector<Value>();
+    const std::vector<Value> at = fused_.anchor.inputs.size() == 4
+                                      ? declare_indices(body, p.batch, batch_)
+                                      : std::vector<Value>();
     const Value filled =
         declare(body, "filled", ceil_of(keys, row_.block()) * number(row_.block()));
     body.push_back(loop("i", p.height.expr(), LoopKind::serial, [&](const Value& i) {
@@ -163,12 +162,7 @@ class Attention {
           values, j,
           (RowLanes::get(values, j) + fused_.load(3, indices_of(3, at, row, key + j))).expr());
     };
-    const Value whole = declare(body, "whole", keys / number(shape_.lanes) * number(shape_.lanes));
-    body.push_back(loop_from("j", index(0), whole.expr(), shape_.lanes, [&](const Value& j) {
-      return loop("lane", index(shape_.lanes), LoopKind::vectorize,
-                  [&](const Value& lane) { return add(j + lane); });
-    }));
-    body.push_back(loop_from("tail", whole.expr(), keys.expr(), 1, add));
+    RowLanes::each(body, keys, shape_.lanes, add);
   }
 
   void one_row(std::vector<Stmt>& body, const Value& values, const Value& filled, const Value& sums,
@@ -209,7 +203,7 @@ class Attention {
     const Value sums = pointer(f, "sums"), state = pointer(f, "state");
     const Piece p = piece_of(f);
     std::vector<Stmt> body;
-    const std::vector<Value> at = position(body, p.batch);
+    const std::vector<Value> at = declare_indices(body, p.batch, batch_);
     body.push_back(loop("i", p.height.expr(), LoopKind::serial, [&](const Value& i) {
       std::vector<Stmt> one;
       const Value share = declare(
@@ -267,7 +261,7 @@ class Attention {
 
   Stmt group(Group g, const Value& n) const {
     std::vector<Stmt>& body = g.body;
-    const std::vector<Value> at = position(body, g.batch);
+    const std::vector<Value> at = declare_indices(body, g.batch, batch_);
     const int64_t columns = shape_.columns();
     const Value keys = declare(body, "keys", ceil_of(n, columns) * number(columns)),
                 k = declare(body, "k", scratch_floats(0, keys * number(d_))),
@@ -321,14 +315,14 @@ class Attention {
       std::vector<Stmt> pass;
       const Value keys = declare(pass, "keys", least(number(kKeys), n - key));
       pass.push_back(loop_from("c", index(0), keys.expr(), columns, [&](const Value& c) {
-        return call_tile(sizes_, p.height,
-                         {rows, k + (key + c) * number(d_), number(d_), scores + c, number(0)});
+        return tiles_of(p.height,
+                        {rows, k + (key + c) * number(d_), number(d_), scores + c, number(0)});
       }));
       pass.push_back(call(
           "shares", with_parameters({scores, sums, state, p.batch, p.row, p.height, key, keys})));
       pass.push_back(loop_from("c", index(0), index(width()), columns, [&](const Value& c) {
-        return call_tile(sizes_, p.height,
-                         {scores, v + (c * n + key * number(columns)), keys, sums + c, key});
+        return tiles_of(p.height,
+                        {scores, v + (c * n + key * number(columns)), keys, sums + c, key});
       }));
       return make_seq(std::move(pass));
     }));
@@ -340,13 +334,9 @@ class Attention {
     const auto copy = [&](const Value& d) {
       return RowLanes::put(to, d, fused_.load(0, indices_of(0, at, row, d)).expr());
     };
-    const int64_t whole = d_ / shape_.lanes * shape_.lanes;
-    return make_seq({loop_from("d", index(0), index(whole), shape_.lanes,
-                               [&](const Value& d) {
-                                 return loop("lane", index(shape_.lanes), LoopKind::vectorize,
-                                             [&](const Value& lane) { return copy(d + lane); });
-                               }),
-                     loop_from("d", index(whole), index(d_), 1, copy)});
+    std::vector<Stmt> body;
+    RowLanes::each(body, number(d_), shape_.lanes, copy);
+    return make_seq(std::move(body));
   }
 
   /// Results without any key.
@@ -373,16 +363,8 @@ bool accepts(const Task& t) {
     int64_t n = 0;
     if (!is_const_int(shape_of(t.inputs[k]).back(), &n) || n < 1 || n > kKeys) return false;
   }
-  // Batch dims: the output's, or 1.
-  const std::vector<Expr>& y = shape_of(t.outputs[0]);
-  for (size_t k = 0; k < 3; k++) {
-    const std::vector<Expr>& in = shape_of(t.inputs[k]);
-    for (size_t d = 0; d + 2 < in.size(); d++) {
-      int64_t n = 0;
-      const bool one = is_const_int(in[d], &n) && n == 1;
-      if (!one && !equal(in[d], y[d + y.size() - in.size()])) return false;
-    }
-  }
+  for (size_t k = 0; k < 3; k++)
+    if (!batch_fits(t.inputs[k], t.outputs[0])) return false;
   return true;
 }
 

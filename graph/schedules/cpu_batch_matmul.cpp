@@ -57,13 +57,6 @@ class BatchMatmul {
     return all;
   }
 
-  std::vector<Value> position(std::vector<Stmt>& body, const Value& batch) const {
-    if (batch_.empty()) return {};
-    Unflattened u = unflatten(batch.expr(), batch_);
-    body.insert(body.end(), u.declarations.begin(), u.declarations.end());
-    return u.indices;
-  }
-
   /// tile_R(rows, panels, k, results)
   Function tile(int64_t rows) const {
     TileKernel t;
@@ -88,7 +81,7 @@ class BatchMatmul {
                  block = make_var("block", Type(u32));
     for (const VarRef& p : {from, height, width, batch, row, block}) f.params.push_back(p);
     std::vector<Stmt> body;
-    const std::vector<Value> at = position(body, Value(Expr(batch)));
+    const std::vector<Value> at = declare_indices(body, Value(Expr(batch)), batch_);
     const int64_t columns = shape_.columns();
     const Value first = Value(make_cast(block, Type(i64))) * number(columns);
     body.push_back(loop("i", height, LoopKind::serial, [&](const Value& i) {
@@ -136,7 +129,7 @@ class BatchMatmul {
           std::vector<Stmt> in;
           const Value batch = declare(in, "batch", task / groups),
                       first = declare(in, "first", task % groups * number(kColumns));
-          const std::vector<Value> at = position(in, batch);
+          const std::vector<Value> at = declare_indices(in, batch, batch_);
           const Value left = declare(in, "left", a + matrix(a_batch_, at) * m * k),
                       right = declare(in, "right", b + (matrix(b_batch_, at) * k * n + first));
           const Value width = declare(in, "width", least(number(kColumns), n - first));
@@ -157,7 +150,9 @@ class BatchMatmul {
             one.push_back(copy_rows(rows, left + row * k, height, k));
             one.push_back(
                 loop_from("c", index(0), width.expr(), shape_.columns(), [&](const Value& c) {
-                  const Stmt choice = call_tile(sizes, height, {rows, panels + c * k, k, results});
+                  const Stmt choice = choose_rows(sizes, height, [&](int64_t r) {
+                    return call("tile_" + std::to_string(r), {rows, panels + c * k, k, results});
+                  });
                   std::vector<Value> last = parameter_values(fused_);
                   const Value block = (first + c) / number(shape_.columns());
                   for (const Value& v :
@@ -216,14 +211,7 @@ bool accepts(const Task& t) {
   if (!equal(a.back(), b[b.size() - 2]) || !equal(a[a.size() - 2], y[y.size() - 2]) ||
       !equal(b.back(), y.back()))
     return false;
-  // Batch dims: the output's, or 1.
-  for (const auto* in : {&a, &b})
-    for (size_t d = 0; d + 2 < in->size(); d++) {
-      int64_t n = 0;
-      const bool one = is_const_int((*in)[d], &n) && n == 1;
-      if (!one && !equal((*in)[d], y[d + y.size() - in->size()])) return false;
-    }
-  return true;
+  return batch_fits(t.inputs[0], t.outputs[0]) && batch_fits(t.inputs[1], t.outputs[0]);
 }
 
 }  // namespace

@@ -237,20 +237,15 @@ class AnyConv {
     for (const Value& v : {t.results, r, w_.ow, t.image, point_ ? flat / w_.ow : flat,
                            point_ ? flat % w_.ow : j, Value(make_cast(c.expr(), Type(u32)))})
       last.push_back(v);
+    std::vector<int64_t> heights;
+    for (int64_t rows = shape_.rows; rows >= 1; rows--) heights.push_back(rows);
     const auto run = [&](int64_t columns) {
-      Stmt choice;
-      for (int64_t rows = 1; rows <= shape_.rows; rows++) {
-        const Stmt one = call(tile_name(rows, columns), {a, b, w_.row, t.results});
-        choice = choice ? Stmt(make_stmt<If>({}, (r == number(rows)).expr(), one, choice)) : one;
-      }
+      const Stmt choice = choose_rows(heights, r, [&](int64_t rows) {
+        return call(tile_name(rows, columns), {a, b, w_.row, t.results});
+      });
       return make_seq({choice, call(finish_name(columns), last)});
     };
-    const int64_t full = w_.n / shape_.columns(), rest = w_.n % shape_.columns();
-    if (!rest) body.push_back(run(shape_.columns()));
-    else if (!full) body.push_back(run(rest));
-    else
-      body.push_back(
-          make_stmt<If>({}, (c < number(full)).expr(), run(shape_.columns()), run(rest)));
+    body.push_back(choose_columns(w_.n, shape_, c, run));
     return make_seq(std::move(body));
   }
 

@@ -21,14 +21,6 @@ constexpr int64_t kTasks = 16;
 /// Most of K in one block, and rows that are copied in one piece of the parallel loop.
 constexpr int64_t kDepth = 1024, kCopyGrain = 16;
 
-/// The length of equal blocks of K, at most kDepth; all of K where it has no such divisor of use.
-int64_t depth_of(int64_t k) {
-  const int64_t least = (k + kDepth - 1) / kDepth;
-  for (int64_t parts = least; parts <= 2 * least; parts++)
-    if (k % parts == 0) return k / parts;
-  return k;
-}
-
 class PackedMatmul {
  public:
   PackedMatmul(const FusedTask& fused, const CpuTargetInfo& target)
@@ -41,7 +33,7 @@ class PackedMatmul {
     n_ = fused.anchor.attrs.at("n");
     copied_ = k_ * 4 % 4096 == 0 || k_ > 1024;
     distance_ = copied_ ? k_ + 16 : k_;
-    depth_ = depth_of(k_);
+    depth_ = equal_blocks(k_, kDepth);
     blocks_ = (n_ + shape_.columns() - 1) / shape_.columns();
     group_ = std::max<int64_t>(1, blocks_ / (copied_ ? kTasks / 2 : kTasks));
   }
@@ -91,7 +83,7 @@ class PackedMatmul {
     t.panel_stride = k_ * kPanelColumns;
     t.run = depth_;
     return raw_tile(tile_name(rows, columns), t, rows, distance_,
-                    {.prefetches = true, .adds = depth_ < k_});
+                    {.prefetches = true, .begin = depth_ < k_ ? Begin::sums : Begin::zero});
   }
 
   /// finish_C(parameters..., results, number of rows, first row, column block)
@@ -233,24 +225,15 @@ class PackedMatmul {
       for (const Value& v : {to, r, t.first + at, Value(make_cast(c.expr(), Type(u32)))})
         last.push_back(v);
       const auto run = [&](int64_t columns) {
-        Stmt choice;
-        for (size_t s = sizes.size(); s-- > 0;) {
-          const Stmt one =
-              call(tile_name(sizes[s], columns), {source, panel, to, ahead, t.ahead_step});
-          choice =
-              choice ? Stmt(make_stmt<If>({}, (r == number(sizes[s])).expr(), one, choice)) : one;
-        }
+        const Stmt choice = choose_rows(sizes, r, [&](int64_t rows) {
+          return call(tile_name(rows, columns), {source, panel, to, ahead, t.ahead_step});
+        });
         Stmt finish = call(finish_name(columns), last);
         if (depth_ < k_)
           finish = make_stmt<If>({}, (depth == number(k_ - depth_)).expr(), finish, Stmt());
         return make_seq({choice, finish});
       };
-      const int64_t full = n_ / shape_.columns(), rest = n_ % shape_.columns();
-      if (!rest) in.push_back(run(shape_.columns()));
-      else if (!full) in.push_back(run(rest));
-      else
-        in.push_back(
-            make_stmt<If>({}, (c < number(full)).expr(), run(shape_.columns()), run(rest)));
+      in.push_back(choose_columns(n_, shape_, c, run));
       return make_seq(std::move(in));
     }));
     return make_seq(std::move(body));

@@ -65,12 +65,7 @@ class SoftmaxRows {
     const auto finish = [&](const Value& j) {
       return fused_.store(position(j), RowLanes::get(values, j) * share);
     };
-    const Value vectors = declare(body, "vectors", n / number(lanes_) * number(lanes_));
-    body.push_back(loop_from("j", index(0), vectors.expr(), lanes_, [&](const Value& j) {
-      return loop("lane", index(lanes_), LoopKind::vectorize,
-                  [&](const Value& lane) { return finish(j + lane); });
-    }));
-    body.push_back(loop_from("tail", vectors.expr(), n.expr(), 1, finish));
+    RowLanes::each(body, n, lanes_, finish);
     return make_seq(std::move(body));
   }
 

@@ -51,6 +51,13 @@ Unflattened unflatten(const Expr& flat, const std::vector<Expr>& shape) {
   return out;
 }
 
+std::vector<Value> declare_indices(std::vector<Stmt>& body, const Value& flat,
+                                   const std::vector<Expr>& shape) {
+  Unflattened u = unflatten(flat.expr(), shape);
+  body.insert(body.end(), u.declarations.begin(), u.declarations.end());
+  return u.indices;
+}
+
 std::optional<int64_t> stride_in(const Expr& e, const Var& axis) {
   if (e.get() == &axis) return 1;
   bool uses = false;

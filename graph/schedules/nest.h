@@ -28,6 +28,9 @@ struct Unflattened {
   std::vector<ir::Value> indices;
 };
 Unflattened unflatten(const ir::Expr& flat, const std::vector<ir::Expr>& shape);
+/// The same with the declarations in `body`.
+std::vector<ir::Value> declare_indices(std::vector<ir::Stmt>& body, const ir::Value& flat,
+                                       const std::vector<ir::Expr>& shape);
 
 /// Coefficient of `axis` in `e` where e is linear in it; nullopt otherwise.
 std::optional<int64_t> stride_in(const ir::Expr& e, const ir::Var& axis);

@@ -33,6 +33,16 @@ Stmt RowLanes::blocks(const Value& begin, const Value& end,
   });
 }
 
+void RowLanes::each(std::vector<Stmt>& body, const Value& n, int64_t lanes,
+                    const std::function<Stmt(const Value& j)>& one) {
+  const Value whole = declare(body, "whole", n / number(lanes) * number(lanes));
+  body.push_back(loop_from("j", index(0), whole.expr(), lanes, [&](const Value& j) {
+    return loop("lane", index(lanes), LoopKind::vectorize,
+                [&](const Value& lane) { return one(j + lane); });
+  }));
+  body.push_back(loop_from("tail", whole.expr(), n.expr(), 1, one));
+}
+
 Stmt RowLanes::fill(const Value& values, const Value& n, const Value& filled) {
   return loop_from("fill", n.expr(), filled.expr(), 1,
                    [&](const Value& j) { return put(values, j, make_const(-HUGE_VAL, f32)); });

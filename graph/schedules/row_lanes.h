@@ -23,6 +23,9 @@ class RowLanes {
   ir::Stmt blocks(
       const ir::Value& begin, const ir::Value& end,
       const std::function<ir::Stmt(const ir::Value& lane, const ir::Value& j)>& body) const;
+  /// one(j) for j in [0, n): whole vectors, then one by one.
+  static void each(std::vector<ir::Stmt>& body, const ir::Value& n, int64_t lanes,
+                   const std::function<ir::Stmt(const ir::Value& j)>& one);
   /// values[j] for j in [n, filled) becomes -inf, which adds nothing to a sum of exp.
   static ir::Stmt fill(const ir::Value& values, const ir::Value& n, const ir::Value& filled);
 

@@ -20,6 +20,13 @@ std::vector<int64_t> split_evenly(int64_t n, int64_t most) {
   return out;
 }
 
+int64_t equal_blocks(int64_t n, int64_t most) {
+  const int64_t least = (n + most - 1) / most;
+  for (int64_t parts = least; parts <= 2 * least; parts++)
+    if (n % parts == 0) return n / parts;
+  return n;
+}
+
 Value pointer_to(const VarRef& tensor) {
   return Value(make_address(tensor, std::vector<Expr>(shape_of(tensor).size(), index(0))));
 }
@@ -43,6 +50,16 @@ std::vector<Value> parameter_values(const FusedTask& fused) {
   std::vector<Value> out;
   for (const VarRef& v : fused.parameters()) out.emplace_back(Expr(v));
   return out;
+}
+
+bool batch_fits(const VarRef& operand, const VarRef& output) {
+  const std::vector<Expr>&in = shape_of(operand), &y = shape_of(output);
+  for (size_t d = 0; d + 2 < in.size(); d++) {
+    int64_t n = 0;
+    const bool one = is_const_int(in[d], &n) && n == 1;
+    if (!one && !equal(in[d], y[d + y.size() - in.size()])) return false;
+  }
+  return true;
 }
 
 bool constant_shape(const VarRef& tensor, size_t from) {
@@ -98,13 +115,20 @@ Stmt pack_columns(const Value& panels, const Value& from, const Value& width, co
   });
 }
 
-Stmt call_tile(const std::vector<int64_t>& sizes, const Value& height,
-               const std::vector<Value>& args) {
-  const auto tile = [&](int64_t size) { return call("tile_" + std::to_string(size), args); };
-  Stmt choice = tile(sizes[0]);
-  for (size_t s = 1; s < sizes.size(); s++)
-    choice = make_stmt<If>({}, (height <= number(sizes[s])).expr(), tile(sizes[s]), choice);
+Stmt choose_rows(const std::vector<int64_t>& sizes, const Value& height,
+                 const std::function<Stmt(int64_t)>& one) {
+  Stmt choice = one(sizes.back());
+  for (size_t s = sizes.size() - 1; s-- > 0;)
+    choice = make_stmt<If>({}, (height > number(sizes[s + 1])).expr(), one(sizes[s]), choice);
   return choice;
+}
+
+Stmt choose_columns(int64_t n, const TileShape& shape, const Value& block,
+                    const std::function<Stmt(int64_t)>& one) {
+  const int64_t full = n / shape.columns(), rest = n % shape.columns();
+  if (!rest) return one(shape.columns());
+  if (!full) return one(rest);
+  return make_stmt<If>({}, (block < number(full)).expr(), one(shape.columns()), one(rest));
 }
 
 Stmt copy_values(const Value& to, const Value& from, int64_t count, int lanes) {
@@ -267,7 +291,7 @@ Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t r
   t.b = parameter("b", pointer);
   if (how.runtime_k) t.total = parameter("k", Type(i64));
   const Value to = parameter("to", pointer);
-  if (how.may_add) t.begin_if = parameter("adds", Type(i64)) != number(0);
+  if (how.begin == Begin::either) t.begin_if = parameter("adds", Type(i64)) != number(0);
   if (how.prefetches) {
     t.ahead = parameter("ahead", pointer);
     t.ahead_step = parameter("ahead_step", Type(i64));
@@ -275,7 +299,7 @@ Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t r
   }
   for (int64_t i = 0; i < rows; i++) t.row_offset.push_back(i * row_distance);
   const int64_t distance = how.to_distance ? how.to_distance : t.shape.columns();
-  if (how.adds || how.may_add)
+  if (how.begin != Begin::zero)
     t.begin_with = [&](int64_t i, const Value& c) {
       return Value(make_load(to.expr(), (c + number(i * distance)).expr(), t.shape.lanes));
     };

@@ -20,6 +20,8 @@ TileShape tile_shape(const CpuTargetInfo& target);
 
 /// `n` split into ceil(n / most) parts that differ by at most one, larger ones first.
 std::vector<int64_t> split_evenly(int64_t n, int64_t most);
+/// The length of equal blocks of `n`, at most `most`; n where it has no such divisor of use.
+int64_t equal_blocks(int64_t n, int64_t most);
 
 /// One instance of the micro kernel.
 struct TileKernel {
@@ -47,11 +49,12 @@ struct TileKernel {
 ir::Stmt tile_kernel(const TileKernel& t);
 
 /// How a tile function takes its operands.
+enum class Begin { zero, sums, either };  ///< what the sums begin with
 struct RawTile {
   bool runtime_k = false;   ///< all of K is an argument (TileKernel::total)
   bool prefetches = false;  ///< TileKernel::ahead and ahead_step are arguments
-  bool adds = false;        ///< the sums go on from what `to` holds
-  bool may_add = false;     ///< they do where the argument `adds` is not 0
+  Begin begin =
+      Begin::zero;  ///< sums: what `to` holds; either: that where the argument `adds` is not 0
   int64_t to_distance = 0;  ///< elements from a row of results to the next; 0: shape.columns()
 };
 /// name(a, b, [k,] to, [adds,] [ahead, ahead_step]): `t`, whose operands are set here, for `rows` rows `row_distance` elements apart; the
@@ -73,9 +76,12 @@ std::vector<ir::Stmt> store_lanes(
 /// zero behind the last column.
 ir::Stmt pack_columns(const ir::Value& panels, const ir::Value& from, const ir::Value& width,
                       const ir::Value& distance, const ir::Value& k, const TileShape& shape);
-/// tile_H(args) of the least H in `sizes`, which go down, that has `height` rows.
-ir::Stmt call_tile(const std::vector<int64_t>& sizes, const ir::Value& height,
-                   const std::vector<ir::Value>& args);
+/// one(H) for the least H in `sizes`, which go down, that has `height` rows.
+ir::Stmt choose_rows(const std::vector<int64_t>& sizes, const ir::Value& height,
+                     const std::function<ir::Stmt(int64_t)>& one);
+/// one(columns) for column block `block` of `n` columns: whole, or the last.
+ir::Stmt choose_columns(int64_t n, const TileShape& shape, const ir::Value& block,
+                        const std::function<ir::Stmt(int64_t)>& one);
 
 /// to[0, count) = from[0, count), count known: whole vectors, then single values.
 ir::Stmt copy_values(const ir::Value& to, const ir::Value& from, int64_t count, int lanes);
@@ -93,6 +99,8 @@ ir::Value scratch_floats(int slot, const ir::Value& count);
 ir::Stmt call(const std::string& function, const std::vector<ir::Value>& args);
 /// The kernel parameters of `fused`, as call arguments.
 std::vector<ir::Value> parameter_values(const FusedTask& fused);
+/// The batch dims of a matrix operand are those of the output, or 1.
+bool batch_fits(const ir::VarRef& operand, const ir::VarRef& output);
 /// All extents of a tensor from dimension `from` on are constants.
 bool constant_shape(const ir::VarRef& tensor, size_t from);
 /// A constant extent.

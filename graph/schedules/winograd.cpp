@@ -28,14 +28,6 @@ constexpr int64_t kDepth = 64, kDepthOfFew = 32, kImages = 8;
 /// Scratch memory: transformed inputs, sums, transformed weights.
 constexpr int kInputs = 0, kSums = 1, kWeights = 2;
 
-/// The length of equal blocks of at most `most` channels; all of them where they have no such divisor.
-int64_t depth_of(int64_t c, int64_t most) {
-  const int64_t least = (c + most - 1) / most;
-  for (int64_t parts = least; parts <= 2 * least; parts++)
-    if (c % parts == 0) return c / parts;
-  return c;
-}
-
 /// Predicted cycles of one vector, times 20: a multiplication one, about six for each value that a transform writes, four for a weight's.
 struct Costs {
   int64_t c, panels, vectors;
@@ -65,7 +57,7 @@ class Winograd {
     blocks_ = (w_.n + shape_.columns() - 1) / shape_.columns();
     panels_ = (w_.n + kPanelColumns - 1) / kPanelColumns;
     by_columns_ = fixed_ && tiles_ <= kFewTiles && blocks_ >= kColumnTasks;
-    depth_ = by_columns_ ? depth_of(w_.c, tiles_ <= kStrip / 2 ? kDepthOfFew : kDepth) : w_.c;
+    depth_ = by_columns_ ? equal_blocks(w_.c, tiles_ <= kStrip / 2 ? kDepthOfFew : kDepth) : w_.c;
     // Rows of the micro kernel must not fall into one set of the L1 cache.
     distance_ = w_.c >= 512 || w_.c * 4 % 4096 == 0 ? w_.c + 16 : w_.c;
     product_size_ = (depth_ + 1) * kPanelColumns;
@@ -231,7 +223,8 @@ class Winograd {
     t.columns = columns;
     t.panel_stride = panel_size_;
     t.run = depth_;
-    return raw_tile(tile_name(rows, columns), t, rows, distance_, {.adds = depth_ < w_.c});
+    return raw_tile(tile_name(rows, columns), t, rows, distance_,
+                    {.begin = depth_ < w_.c ? Begin::sums : Begin::zero});
   }
 
   /// output_C(parameters..., sums, elements from a product to the next, a tile's results, image, row, column, column block)
@@ -416,8 +409,9 @@ class Winograd {
         const std::vector<Value> args{a + number(at * distance_), b,
                                       to + number(at * shape_.columns())};
         if (next.expr()) body.push_back(fetched(next, k, at, at + rows, count));
-        body.push_back(for_columns(
-            block, [&](int64_t columns) { return call(tile_name(rows, columns), args); }));
+        body.push_back(choose_columns(w_.n, shape_, block, [&](int64_t columns) {
+          return call(tile_name(rows, columns), args);
+        }));
         at += rows;
       }
       return make_seq(std::move(body));
@@ -441,13 +435,6 @@ class Winograd {
       return make_seq(std::move(body));
     });
   }
-  /// one(columns) for a whole block and for the last one.
-  Stmt for_columns(const Value& block, const std::function<Stmt(int64_t)>& one) const {
-    const int64_t full = w_.n / shape_.columns(), rest = w_.n % shape_.columns();
-    if (!rest) return one(shape_.columns());
-    if (!full) return one(rest);
-    return make_stmt<If>({}, (block < number(full)).expr(), one(shape_.columns()), one(rest));
-  }
   /// The outputs of `count` tiles from `first` on.
   Stmt outputs(const Value& sums, const Value& results, const Value& image, const Value& first,
                const Value& count, const Value& block) const {
@@ -464,8 +451,9 @@ class Winograd {
                                     Value(make_cast(block.expr(), Type(u32)))};
       args.insert(args.end(), more.begin(), more.end());
       args = with_sizes(args, at_);
-      body.push_back(for_columns(
-          block, [&](int64_t columns) { return call(named("output", columns), args); }));
+      body.push_back(choose_columns(w_.n, shape_, block, [&](int64_t columns) {
+        return call(named("output", columns), args);
+      }));
       return make_seq(std::move(body));
     });
   }
@@ -534,14 +522,10 @@ class Winograd {
       const Value a = declare(body, "a", inputs + k * (count * number(distance_))),
                   b = declare(body, "b", weights + k * number(product_size_)),
                   to = declare(body, "to", sums + k * (count * number(shape_.columns())));
-      body.push_back(for_columns(block, [&](int64_t columns) {
-        Stmt choice;
-        for (int64_t rows : heights_) {
-          const Stmt one = call(tile_name(rows, columns), {a, b, to});
-          choice =
-              choice ? Stmt(make_stmt<If>({}, (count == number(rows)).expr(), one, choice)) : one;
-        }
-        return choice;
+      body.push_back(choose_columns(w_.n, shape_, block, [&](int64_t columns) {
+        return choose_rows({heights_.rbegin(), heights_.rend()}, count, [&](int64_t rows) {
+          return call(tile_name(rows, columns), {a, b, to});
+        });
       }));
       return make_seq(std::move(body));
     });

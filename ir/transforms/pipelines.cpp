@@ -123,8 +123,7 @@ std::vector<Pass> lowering(Target target) {
                                    vectorize_loops(), simplify()})
     out.push_back(std::move(p));
   // 64-bit index arithmetic costs a GPU two instructions or more; a CPU nothing.
-  if (target == Target::cuda) out.push_back(narrow_indices());
-  if (target != Target::cuda) out.push_back(carry_quotients());
+  out.push_back(target == Target::cuda ? narrow_indices() : carry_quotients());
   for (Pass& p : std::vector<Pass>{widen_halves(), fold_branches()}) out.push_back(std::move(p));
   return out;
 }

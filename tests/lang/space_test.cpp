@@ -211,8 +211,15 @@ TEST(Space, KernelsOfAGpuAreCompiledForEach) {
     });
   });
   CompiledModule built;
-  const auto notes = notes_of([&] { built = m.build({.cuda_arch = "sm_80"}); });
+  std::string report;
+  const auto notes = notes_of(
+      [&] { built = m.build({.cuda_arch = "sm_80", .use_cache = false, .report = &report}); });
   EXPECT_THAT(built.candidates(), ElementsAre("tile=64", "tile=128"));
+  // What the assembler says of each, in their order.
+  const size_t first = report.find("256 bytes smem"), second = report.find("512 bytes smem");
+  EXPECT_NE(first, std::string::npos) << report;
+  EXPECT_NE(second, std::string::npos) << report;
+  EXPECT_LT(first, second);
   EXPECT_THAT(notes, ElementsAre(HasSubstr("80000 bytes of shared memory")));
 }
 

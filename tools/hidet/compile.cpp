@@ -161,7 +161,8 @@ Command add_compile(CLI::App& root) {
   app->add_option("--shapes", o->shapes, "sizes or symbols of inputs: x:1x3x224x224,ids:batchxseq");
   app->add_option("--dtype", o->dtype, "f16 or bf16: the dtype of f32 arithmetic and weights")
       ->check(CLI::IsMember({"f16", "bf16"}));
-  app->add_option("--space", o->space, "0 one default a kernel, 1 a few candidates, 2 all")
+  app->add_option("--space", o->space,
+                  "candidates of a kernel: 0, one default; 1 and 2 are refused so far")
       ->check(CLI::Range(0, 2));
   app->add_option("--opt-level", o->level, "0 nothing .. 3 everything")->check(CLI::Range(0, 3));
   app->add_option("--name", o->name, "the model's name in the file");

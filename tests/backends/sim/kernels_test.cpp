@@ -6,6 +6,8 @@
 
 #include <hidet/hidet.h>
 
+#include "../../lang/guide.h"
+
 using namespace hidet::lang;
 using hidet::Tensor;
 
@@ -13,8 +15,8 @@ namespace {
 
 std::vector<float> values(const Tensor& t) { return t.to_vector<float>(); }
 
-ScriptModule vector_add() {
-  ScriptModule m("vector_add");
+ScriptModule addition() {
+  ScriptModule m("addition");
   m.cuda_kernel("add", [](Function& f) {
     auto a = f.arg("a", ptr(hidet::f32));
     auto b = f.arg("b", ptr(hidet::f32));
@@ -26,39 +28,6 @@ ScriptModule vector_add() {
     if (auto _ = when(i < n)) c[i] = a[i] + b[i];
   });
   return m;
-}
-
-/// c = a b, tiles of 32 x 32 with depth 8, 64 threads, guarded at the edges.
-ScriptModule matmul(int m_size, int n_size, int k_size) {
-  constexpr int block = 32, k_tile = 8;
-  ScriptModule module("matmul");
-  module.cuda_kernel("matmul", [&](Function& f) {
-    auto a = f.arg("a", tensor(hidet::f32, {m_size, k_size}));
-    auto b = f.arg("b", tensor(hidet::f32, {k_size, n_size}));
-    auto c = f.arg("c", tensor(hidet::f32, {m_size, n_size}));
-    f.grid_dim((n_size + block - 1) / block, (m_size + block - 1) / block);
-    f.block_dim(64);
-    auto smem_a = shared("smem_a", hidet::f32, {block, k_tile});
-    auto smem_b = shared("smem_b", hidet::f32, {k_tile, block});
-    auto acc = registers("acc", hidet::f32, {4, 4});
-    auto row = let("row", blockIdx.y * block);
-    auto col = let("col", blockIdx.x * block);
-    for (auto [i, j] : grid(4, 4)) acc(i, j) = 0.0f;
-    for (auto k0 : range((k_size + k_tile - 1) / k_tile)) {
-      for (auto [i, k] : repeat(4, 1).spatial(8, 8).on(threadIdx.x))
-        smem_a(i, k) = a.read({row + i, k0 * k_tile + k});
-      for (auto [k, j] : repeat(1, 4).spatial(8, 8).on(threadIdx.x))
-        smem_b(k, j) = b.read({k0 * k_tile + k, col + j});
-      syncthreads();
-      for (auto [ti, tj] : spatial(8, 8).on(threadIdx.x))
-        for (auto [i, j] : grid(4, 4))
-          for (auto k : range(k_tile)) acc(i, j) += smem_a(ti * 4 + i, k) * smem_b(k, tj * 4 + j);
-      syncthreads();
-    }
-    for (auto [ti, tj] : spatial(8, 8).on(threadIdx.x))
-      for (auto [i, j] : grid(4, 4)) c.write({row + ti * 4 + i, col + tj * 4 + j}, acc(i, j));
-  });
-  return module;
 }
 
 void check_matmul(int m, int n, int k) {
@@ -81,7 +50,7 @@ TEST(Simulator, VectorAdd) {
   for (int n : {1, 5, 64, 65, 200}) {
     const Tensor a = hidet::randn({n}, hidet::f32, {}, 3), b = hidet::randn({n}, hidet::f32, {}, 4),
                  c = hidet::zeros({n});
-    vector_add().simulate("launch", a, b, c, n);
+    addition().simulate("launch", a, b, c, n);
     const std::vector<float> x = values(a), y = values(b), z = values(c);
     for (int i = 0; i < n; i++) EXPECT_EQ(z[i], x[i] + y[i]);
   }
@@ -89,7 +58,7 @@ TEST(Simulator, VectorAdd) {
 
 TEST(Simulator, AGridOfNoBlocksDoesNothing) {
   const Tensor none = hidet::zeros({0}), one = hidet::full({1}, 7);
-  vector_add().simulate("launch", none, none, one, 0);
+  addition().simulate("launch", none, none, one, 0);
   EXPECT_EQ(values(one)[0], 7.0f);
 }
 
@@ -98,7 +67,7 @@ TEST(Simulator, NaNAndInfinityPass) {
               nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor a = hidet::from_vector<float>({inf, nan, 1}, {3}),
                b = hidet::from_vector<float>({-inf, 1, inf}, {3}), c = hidet::zeros({3});
-  vector_add().simulate("launch", a, b, c, 3);
+  addition().simulate("launch", a, b, c, 3);
   const std::vector<float> z = values(c);
   EXPECT_TRUE(std::isnan(z[0]));
   EXPECT_TRUE(std::isnan(z[1]));
@@ -107,7 +76,7 @@ TEST(Simulator, NaNAndInfinityPass) {
 
 TEST(Simulator, AKernelByItsOwnName) {
   const Tensor a = hidet::ones({3}), c = hidet::zeros({3});
-  vector_add().simulate("add", a, a, c, 3);
+  addition().simulate("add", a, a, c, 3);
   EXPECT_EQ(values(c), (std::vector<float>{2, 2, 2}));
 }
 

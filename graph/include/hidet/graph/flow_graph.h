@@ -17,7 +17,7 @@ Tensor symbol(const std::vector<DimExpr>& shape, DType dtype = f32, Device devic
 struct BuildModelOptions {
   std::vector<std::string> targets =
       {};         ///< "x86-64-v3", "native", "sm_90a", "ptx" ...; empty: this machine's
-  int space = 0;  ///< 0 one good default a kernel, 1 a few candidates, 2 all
+  int space = 0;  ///< candidates of a kernel: 0, one good default; others are refused so far
   std::string name = "model";
   bool fast_math = false;
   bool allow_tf32 = false;

@@ -30,19 +30,12 @@ Value packed_max(const Located& a, const Located& b);
 Value packed_fma(const Located& a, const Located& b, const Located& c);
 
 // --- CUDA: approximations of f32 in one or two instructions; how good they are is in CUDA's manual
-#define HIDET_FAST(name) Value name(const Located& x);
-HIDET_FAST(fast_exp)
-HIDET_FAST(fast_exp2)
-HIDET_FAST(fast_log)
-HIDET_FAST(fast_log2)
-HIDET_FAST(fast_log10)
-HIDET_FAST(fast_sin)
-HIDET_FAST(fast_cos)
-HIDET_FAST(fast_rsqrt)
-HIDET_FAST(fast_sqrt)
-HIDET_FAST(fast_rcp)
-HIDET_FAST(fast_tanh)
-#undef HIDET_FAST
+#define HIDET_FAST_MATH(each)                                                                   \
+  each(fast_exp) each(fast_exp2) each(fast_log) each(fast_log2) each(fast_log10) each(fast_sin) \
+      each(fast_cos) each(fast_rsqrt) each(fast_sqrt) each(fast_rcp) each(fast_tanh)
+#define HIDET_DECLARE(name) Value name(const Located& x);
+HIDET_FAST_MATH(HIDET_DECLARE)
+#undef HIDET_DECLARE
 Value fast_div(const Located& a, const Located& b);
 Value fast_pow(const Located& x, const Located& y);
 
