@@ -262,7 +262,7 @@ class CEmitter final : public Emitter {
     std::string addresses;
     for (size_t i = 0; i < l.args.size(); i++) {
       const std::string name = "hidet_a" + std::to_string(i);
-      line(type(kernel->params[i]->type) + " " + name + " = " + expr(l.args[i]) + ";");
+      line(cat({type(kernel->params[i]->type), " ", name, " = ", expr(l.args[i]), ";"}));
       addresses += (i ? ", " : "") + std::string("&") + name;
     }
     line("void* hidet_pointers[] = {" + (addresses.empty() ? "0" : addresses) + "};");
@@ -379,7 +379,7 @@ class CEmitter final : public Emitter {
     return {text, 14};
   }
   Text infix(const Binary& b, const std::string& c, int precedence) {
-    return {operand(b.a, precedence) + " " + c + " " + operand(b.b, precedence + 1), precedence};
+    return {cat({operand(b.a, precedence), " ", c, " ", operand(b.b, precedence + 1)}), precedence};
   }
   Text function(const std::string& f, std::initializer_list<Expr> args) {
     std::string out;
@@ -420,24 +420,25 @@ class CEmitter final : public Emitter {
       return {"(" + type(t) + ")(" + text.text + ")", 14};
     if (b.op == BinaryOp::shl && !t.is_vector() && d.is_signed()) {
       const std::string u = d == i64 ? "uint64_t" : "uint32_t";
-      return {"(" + type(t) + ")((" + u + ")" + operand(b.a, 14) + " << " + operand(b.b, 12) + ")",
+      return {cat({"(", type(t), ")((", u, ")", operand(b.a, 14), " << ", operand(b.b, 12), ")"}),
               14};
     }
     return text;
   }
   Text select(const Select& s) override {
     if (!s.type.is_vector())
-      return {operand(s.cond, 4) + " ? " + operand(s.a, 3) + " : " + operand(s.b, 3), 3};
+      return {cat({operand(s.cond, 4), " ? ", operand(s.a, 3), " : ", operand(s.b, 3)}), 3};
     if (s.cond->type.is_vector()) return function(prelude_.select(s.type), {s.cond, s.a, s.b});
-    return {operand(s.cond, 4) + " ? " + operand(s.a, 3) + " : " + operand(s.b, 3), 3};
+    return {cat({operand(s.cond, 4), " ? ", operand(s.a, 3), " : ", operand(s.b, 3)}), 3};
   }
   Text cast(const Cast& c) override {
     const Type &from = c.a->type, &to = c.type;
-    if (c.how == CastKind::pointer) return {"(" + type(to) + ")" + operand(c.a, 14), 14};
+    if (c.how == CastKind::pointer) return {cat({"(", type(to), ")", operand(c.a, 14)}), 14};
     if (c.how == CastKind::bits) {
-      if (from.is_vector() && to.is_vector()) return {"(" + type(to) + ")" + operand(c.a, 14), 14};
-      return {"((union { " + type(from) + " hidet_from; " + type(to) + " hidet_to; }){" +
-                  expr(c.a) + "}).hidet_to",
+      if (from.is_vector() && to.is_vector())
+        return {cat({"(", type(to), ")", operand(c.a, 14)}), 14};
+      return {cat({"((union { ", type(from), " hidet_from; ", type(to), " hidet_to; }){", expr(c.a),
+                   "}).hidet_to"}),
               15};
     }
     return from.is_vector() ? vector_cast(c) : scalar_cast(c);
@@ -449,7 +450,7 @@ class CEmitter final : public Emitter {
     if (to == bf16 && from != f32) return scalar_text(make_cast(make_cast(c.a, Type(f32)), c.type));
     if (from == bf16 || to == bf16 || (from.is_float() && to.is_integer()))
       return function(prelude_.convert(c.a->type, c.type), {c.a});
-    return {"(" + type(c.type) + ")" + operand(c.a, 14), 14};
+    return {cat({"(", type(c.type), ")", operand(c.a, 14)}), 14};
   }
   Text scalar_text(const Expr& e) { return {expr(e), 1}; }
   static Expr through_f32(const Expr& e) {
@@ -460,21 +461,22 @@ class CEmitter final : public Emitter {
     if (to.is_boolean()) {
       if (from.is_boolean()) return {expr(c.a), 1};
       const Expr a = from == bf16 ? make_cast(c.a, c.a->type.with_dtype(f32)) : c.a;
-      return {"__builtin_convertvector(" + operand(a, 10) + " != 0, " + prelude_.mask(c.type) + ")",
-              15};
+      return {
+          cat({"__builtin_convertvector(", operand(a, 10), " != 0, ", prelude_.mask(c.type), ")"}),
+          15};
     }
     if ((from == bf16 && to != f32) || (to == bf16 && from != f32))
       return {expr(make_cast(make_cast(c.a, c.a->type.with_dtype(f32)), c.type)), 1};
     if (from == bf16 || to == bf16 || (from.is_float() && to.is_integer()))
       return function(prelude_.convert(c.a->type, c.type), {c.a});
-    return {"__builtin_convertvector(" +
-                (from.is_boolean() ? operand(c.a, 8) + " & 1" : expr(c.a)) + ", " + type(c.type) +
-                ")",
-            15};
+    return {
+        cat({"__builtin_convertvector(", (from.is_boolean() ? operand(c.a, 8) + " & 1" : expr(c.a)),
+             ", ", type(c.type), ")"}),
+        15};
   }
   Text vector_load(const Load& l) override {
-    const std::string at = "*(const " + prelude_.unaligned(l.type) + "*)(" + operand(l.base, 12) +
-                           " + " + operand(l.index, 13) + ")";
+    const std::string at = cat({"*(const ", prelude_.unaligned(l.type), "*)(", operand(l.base, 12),
+                                " + ", operand(l.index, 13), ")"});
     // Booleans lie in memory as 0 and 1, in vectors as 0 and -1.
     if (l.type.dtype().is_boolean()) return {"(" + type(l.type) + ")(-(" + at + "))", 14};
     return {"(" + type(l.type) + ")" + at, 14};
@@ -482,12 +484,12 @@ class CEmitter final : public Emitter {
   std::string vector_store(const Store& s) override {
     const std::string value =
         s.value->type.dtype().is_boolean() ? "-(" + expr(s.value) + ")" : expr(s.value);
-    return "*(" + prelude_.unaligned(s.value->type) + "*)(" + operand(s.base, 12) + " + " +
-           operand(s.index, 13) + ") = " + value + ";";
+    return cat({"*(", prelude_.unaligned(s.value->type), "*)(", operand(s.base, 12), " + ",
+                operand(s.index, 13), ") = ", value, ";"});
   }
   Text broadcast(const Broadcast& b) override {
     if (b.type.dtype().is_boolean())
-      return {"((" + type(b.type) + "){} - (int8_t)" + operand(b.a, 14) + ")", 16};
+      return {cat({"((", type(b.type), "){} - (int8_t)", operand(b.a, 14), ")"}), 16};
     // -0.0f + x keeps the sign of zero; the compiler folds it into a broadcast.
     const std::string lanes = std::to_string(b.type.lanes());
     const std::string name = splat(b.type);
@@ -511,7 +513,7 @@ class CEmitter final : public Emitter {
     return {"((" + type(m.type) + "){" + lanes + "})", 16};
   }
   Text lane(const Lane& l) override {
-    const std::string at = operand(l.vector, 15) + "[" + expr(l.index) + "]";
+    const std::string at = cat({operand(l.vector, 15), "[", expr(l.index), "]"});
     return l.type.dtype().is_boolean() ? Text{"(" + at + " != 0)", 16} : Text{at, 15};
   }
   Text call(const Call& c) override {
@@ -542,8 +544,8 @@ class CEmitter final : public Emitter {
     if (p.name == "refuse") return refuse(p);
     if (p.name == "tensor_map") return tensor_map(p);
     if (p.name == "scratch")
-      return {"({ void* hidet_m = H->scratch(ctx, " + expr(p.args[0]) + ", " + expr(p.args[1]) +
-                  "); if (!hidet_m) return 6; (" + type(p.type) + ")hidet_m; })",
+      return {cat({"({ void* hidet_m = H->scratch(ctx, ", expr(p.args[0]), ", ", expr(p.args[1]),
+                   "); if (!hidet_m) return 6; (", type(p.type), ")hidet_m; })"}),
               16};
     const Primitive* row = find_primitive(p.name);
     HIDET_REQUIRE(row && row->c, ErrorCode::usage, p.loc.text(), "the primitive '", p.name,
@@ -576,12 +578,12 @@ class CEmitter final : public Emitter {
     }
     const int64_t swizzle = p.attrs[2];
     const int code = swizzle == 128 ? 3 : swizzle == 64 ? 2 : swizzle == 32 ? 1 : 0;
-    return {"({ " + type(p.type) + " hidet_m; int32_t hidet_s = H->tensor_map(ctx, &hidet_m, " +
-                std::to_string(map_code(DType(static_cast<DTypeCode>(p.attrs[0])))) + ", " +
-                std::to_string(rank) + ", (void*)" + operand(p.args.at(0), 14) + ", " +
-                list("uint64_t", 1, rank) + ", " + list("uint64_t", 1 + rank, rank - 1) +
-                ", (const uint32_t[]){" + box + "}, (const uint32_t[]){" + steps + "}, 0, " +
-                std::to_string(code) + ", 2, 0); if (hidet_s) return hidet_s; hidet_m; })",
+    return {cat({"({ ", type(p.type), " hidet_m; int32_t hidet_s = H->tensor_map(ctx, &hidet_m, ",
+                 std::to_string(map_code(DType(static_cast<DTypeCode>(p.attrs[0])))), ", ",
+                 std::to_string(rank), ", (void*)", operand(p.args.at(0), 14), ", ",
+                 list("uint64_t", 1, rank), ", ", list("uint64_t", 1 + rank, rank - 1),
+                 ", (const uint32_t[]){", box, "}, (const uint32_t[]){", steps, "}, 0, ",
+                 std::to_string(code), ", 2, 0); if (hidet_s) return hidet_s; hidet_m; })"}),
             16};
   }
   /// CUtensorMapDataType of a dtype; types of 8 bits without a number of their own travel as bytes.

@@ -307,7 +307,7 @@ class CudaEmitter final : public Emitter {
     return {operator_text(b.op, d, type(b.type), expr(b.a), expr(b.b)), 15};
   }
   Text infix(const Binary& b, const BinaryOpInfo& row) {
-    return {operand(b.a, row.precedence) + " " + row.c + " " + operand(b.b, row.precedence + 1),
+    return {cat({operand(b.a, row.precedence), " ", row.c, " ", operand(b.b, row.precedence + 1)}),
             row.precedence};
   }
   static std::string operator_text(BinaryOp op, DType d, const std::string& t, const std::string& x,
@@ -328,13 +328,13 @@ class CudaEmitter final : public Emitter {
   }
   Text select(const Select& s) override {
     if (s.type.is_vector()) return lanewise(s.type, {s.cond, s.a, s.b}, "$x0 ? $x1 : $x2");
-    return {operand(s.cond, 4) + " ? " + operand(s.a, 3) + " : " + operand(s.b, 3), 3};
+    return {cat({operand(s.cond, 4), " ? ", operand(s.a, 3), " : ", operand(s.b, 3)}), 3};
   }
   Text cast(const Cast& c) override {
-    if (c.how == CastKind::pointer) return {"(" + type(c.type) + ")" + operand(c.a, 14), 14};
+    if (c.how == CastKind::pointer) return {cat({"(", type(c.type), ")", operand(c.a, 14)}), 14};
     if (c.how == CastKind::bits) {
       bits_ = true;
-      return {"hidet_bits<" + type(c.type) + ">(" + expr(c.a) + ")", 15};
+      return {cat({"hidet_bits<", type(c.type), ">(", expr(c.a), ")"}), 15};
     }
     if (c.type.is_vector())
       return lanewise(c.type, {c.a}, convert(c.a->type.dtype(), c.type.dtype(), "$x0"));
@@ -382,11 +382,11 @@ class CudaEmitter final : public Emitter {
     if (in_registers(l.base)) {
       std::string lanes;
       for (int i = 0; i < l.type.lanes(); i++)
-        lanes += (i ? ", " : "") + operand(l.base, 15) + "[" + operand(l.index, 13) + " + " +
-                 std::to_string(i) + "]";
+        lanes += cat({(i ? ", " : ""), operand(l.base, 15), "[", operand(l.index, 13), " + ",
+                      std::to_string(i), "]"});
       return {type(l.type) + "{{" + lanes + "}}", 15};
     }
-    const std::string at = expr(l.base) + " + " + operand(l.index, 13);
+    const std::string at = cat({expr(l.base), " + ", operand(l.index, 13)});
     return {"hidet_load<" + type(l.type.with_lanes(1)) + ", " + std::to_string(l.type.lanes()) +
                 ">(" + at + ", " + is_whole(l.base, l.index, l.type, at) + ")",
             15};
@@ -396,15 +396,15 @@ class CudaEmitter final : public Emitter {
     const Type& t = s.value->type;
     if (in_registers(s.base)) {
       const std::string x = names_.fresh("lanes");
-      std::string lanes = "{ const " + type(t) + " " + x + " = " + expr(s.value) + ";";
+      std::string lanes = cat({"{ const ", type(t), " ", x, " = ", expr(s.value), ";"});
       for (int i = 0; i < t.lanes(); i++)
-        lanes += " " + operand(s.base, 15) + "[" + operand(s.index, 13) + " + " +
-                 std::to_string(i) + "] = " + x + ".v[" + std::to_string(i) + "];";
+        lanes += cat({" ", operand(s.base, 15), "[", operand(s.index, 13), " + ", std::to_string(i),
+                      "] = ", x, ".v[", std::to_string(i), "];"});
       return lanes + " }";
     }
-    const std::string at = expr(s.base) + " + " + operand(s.index, 13);
-    return "hidet_store<" + type(t.with_lanes(1)) + ", " + std::to_string(t.lanes()) + ">(" + at +
-           ", " + expr(s.value) + ", " + is_whole(s.base, s.index, t, at) + ");";
+    const std::string at = cat({expr(s.base), " + ", operand(s.index, 13)});
+    return cat({"hidet_store<", type(t.with_lanes(1)), ", ", std::to_string(t.lanes()), ">(", at,
+                ", ", expr(s.value), ", ", is_whole(s.base, s.index, t, at), ");"});
   }
   Text broadcast(const Broadcast& b) override { return lanewise(b.type, {b.a}, "$x0"); }
   Text make_vector(const MakeVector& m) override {
@@ -413,7 +413,7 @@ class CudaEmitter final : public Emitter {
     return {type(m.type) + "{{" + lanes + "}}", 15};
   }
   Text lane(const Lane& l) override {
-    return {operand(l.vector, 15) + ".v[" + expr(l.index) + "]", 15};
+    return {cat({operand(l.vector, 15), ".v[", expr(l.index), "]"}), 15};
   }
   Text call(const Call& c) override {
     std::string args;

@@ -68,6 +68,12 @@ std::string c_string(const std::string& text) {
   return out + "\"";
 }
 
+std::string cat(std::initializer_list<std::string> pieces) {
+  std::string out;
+  for (const std::string& piece : pieces) out += piece;
+  return out;
+}
+
 std::string Names::fresh(const std::string& hint) {
   const std::string base = identifier(hint);
   std::string name = base;
@@ -170,14 +176,14 @@ Emitter::Text Emitter::emit(const Expr& e) {
     case Kind::Load: {
       const Load& l = *as<Load>(e);
       if (l.type.is_vector()) return vector_load(l);
-      return {operand(l.base, 15) + "[" + expr(l.index) + "]", 15};
+      return {cat({operand(l.base, 15), "[", expr(l.index), "]"}), 15};
     }
     case Kind::AddressOf: {
       // Lowered tensors are flat arrays.
       const AddressOf& a = *as<AddressOf>(e);
       int64_t at;
       if (is_const_int(a.indices.at(0), &at) && at == 0) return emit(a.tensor);
-      return {operand(a.tensor, 12) + " + " + operand(a.indices[0], 13), 12};
+      return {cat({operand(a.tensor, 12), " + ", operand(a.indices[0], 13)}), 12};
     }
     case Kind::MakeVector: return make_vector(*as<MakeVector>(e));
     case Kind::Broadcast: return broadcast(*as<Broadcast>(e));
@@ -206,8 +212,8 @@ void Emitter::emit_for(const For& loop) {
   const std::string t = type(loop.var->type), &v = names_.of(*loop.var);
   int64_t step;
   const bool one = is_const_int(loop.step, &step) && step == 1;
-  line("for (" + t + " " + v + " = " + expr(loop.begin) + "; " + v + " < " + operand(loop.end, 11) +
-       "; " + (one ? "++" + v : v + " += " + expr(loop.step)) + ") {");
+  line(cat({"for (", t, " ", v, " = ", expr(loop.begin), "; ", v, " < ", operand(loop.end, 11),
+            "; ", (one ? "++" + v : v + " += " + expr(loop.step)), ") {"}));
   block(loop.body);
   line("}");
 }
@@ -251,12 +257,12 @@ void Emitter::stmt(const Stmt& s) {
       return;
     }
     case Kind::Assign:
-      line(expr(as<Assign>(s)->var) + " = " + expr(as<Assign>(s)->value) + ";");
+      line(cat({expr(as<Assign>(s)->var), " = ", expr(as<Assign>(s)->value), ";"}));
       return;
     case Kind::Store: {
       const Store& st = *as<Store>(s);
       if (st.value->type.is_vector()) line(vector_store(st));
-      else line(operand(st.base, 15) + "[" + expr(st.index) + "] = " + expr(st.value) + ";");
+      else line(cat({operand(st.base, 15), "[", expr(st.index), "] = ", expr(st.value), ";"}));
       return;
     }
     case Kind::For:

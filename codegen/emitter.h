@@ -5,6 +5,7 @@
 #include <hidet/codegen/codegen.h>
 #include <hidet/ir/primitives.h>
 
+#include <initializer_list>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -29,6 +30,10 @@ class Names {
 std::string identifier(const std::string& hint);
 /// Text as a C string literal with quotes.
 std::string c_string(const std::string& text);
+
+/// The pieces one behind another. Pieces in braces are made in their order, operands of + in one that the C++ compiler chooses: the
+/// types and names that they note down, and so the text, must not depend on it.
+std::string cat(std::initializer_list<std::string> pieces);
 
 class Emitter {
  public:

@@ -16,7 +16,7 @@ namespace hidet::lang {
 using namespace detail;
 
 ScriptModule::ScriptModule(const std::string& name, Here at)
-    : state_(std::make_shared<ModuleState>()) {
+    : state_(std::make_shared<ModuleState>()), space_(std::make_shared<Space>()) {
   check_name(name, "a module", at);
   state_->name = name;
   state_->loc = at;
@@ -266,14 +266,16 @@ ir::Module detail::assemble(const ModuleState& state, const ModuleState* joined)
 }
 
 ir::Module ScriptModule::module() const {
-  return state_->space ? record_candidates(*state_, 1)[0].module : assemble(*state_);
+  return space_->dims.empty() ? assemble(*state_)
+                              : record_candidates(*state_, *space_, 1)[0].module;
 }
 
 std::string ScriptModule::ir() const { return ir::print(module()); }
 
 CompiledModule ScriptModule::build(const BuildOptions& options) const {
-  if (!state_->space) return build_module(module(), options);
-  return CompiledModule(compile_candidates(*state_, record_candidates(*state_), options));
+  if (space_->dims.empty()) return build_module(module(), options);
+  return CompiledModule(
+      compile_candidates(*state_, *space_, record_candidates(*state_, *space_), options));
 }
 
 std::string ScriptModule::lowered(const std::string& target) const {

@@ -49,12 +49,20 @@ struct ModuleState {
   std::vector<Global> globals;
   std::vector<ir::ExternFunc> externs;
   std::vector<Import> imports;  ///< functions of other modules; calls name them "@<number>"
-  struct Space {
-    std::vector<SpaceDim> dims;
-    std::function<void(ScriptModule&, const Params&)> define;
-    SourceLoc loc;
-  };
-  std::optional<Space> space;
+};
+
+/// A module's parameter space; without dims: none. It is no part of ModuleState, which the functions that `define` captures
+/// keep alive.
+struct Space {
+  std::vector<SpaceDim> dims;
+  std::function<void(ScriptModule&, const Params&)> define;
+  SourceLoc loc;
+};
+
+/// What a module consists of.
+struct Parts {
+  static ModuleState& state(const ScriptModule& module);
+  static Space& space(const ScriptModule& module);
 };
 
 /// What opened a scope.

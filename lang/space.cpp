@@ -12,9 +12,8 @@
 namespace hidet::lang {
 using namespace detail;
 
-const std::shared_ptr<ModuleState>& detail::state_of(const ScriptModule& module) {
-  return module.state_;
-}
+ModuleState& detail::Parts::state(const ScriptModule& module) { return *module.state_; }
+Space& detail::Parts::space(const ScriptModule& module) { return *module.space_; }
 
 int64_t Params::operator[](const std::string& name) const {
   for (const auto& [key, value] : values_)
@@ -32,8 +31,8 @@ std::string Params::text() const {
 void ScriptModule::space(std::vector<SpaceDim> dims,
                          std::function<void(ScriptModule&, const Params&)> define, Here at) {
   const std::string where = SourceLoc(at).text();
-  HIDET_REQUIRE(!state_->space, ErrorCode::usage, where, "the module '", name(),
-                "' already has a parameter space (", state_->space->loc.text(), ")");
+  HIDET_REQUIRE(space_->dims.empty(), ErrorCode::usage, where, "the module '", name(),
+                "' already has a parameter space (", space_->loc.text(), ")");
   HIDET_REQUIRE(define && !dims.empty(), ErrorCode::usage, where,
                 "a parameter space takes parameters and a function");
   for (size_t i = 0; i < dims.size(); i++) {
@@ -48,7 +47,7 @@ void ScriptModule::space(std::vector<SpaceDim> dims,
     HIDET_REQUIRE(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
                   ErrorCode::usage, where, "the parameter '", dims[i].name, "' has a value twice");
   }
-  state_->space = ModuleState::Space{std::move(dims), std::move(define), at};
+  *space_ = {std::move(dims), std::move(define), at};
 }
 
 namespace {
@@ -76,36 +75,39 @@ bool is_refusal(const Error& e) {
 /// Notes each candidate that is left out; the first reason is kept for where none is left.
 class LeftOut {
  public:
-  explicit LeftOut(const ModuleState& state) : state_(state) {}
+  LeftOut(const ModuleState& state, const Space& space) : state_(state), space_(space) {}
   void note(const std::string& candidate, const std::string& reason) {
     log_note("candidate " + candidate + " of '" + state_.name + "' is left out: " + reason);
     if (first_.empty()) first_ = candidate + ": " + reason;
   }
   void require(bool some) const {
-    HIDET_REQUIRE(some, ErrorCode::usage, state_.space->loc.text(), "no candidate of '",
-                  state_.name, "' can be built; ", first_);
+    HIDET_REQUIRE(some, ErrorCode::usage, space_.loc.text(), "no candidate of '", state_.name,
+                  "' can be built; ", first_);
   }
 
  private:
   const ModuleState& state_;
+  const Space& space_;
   std::string first_;
 };
 }  // namespace
 
-std::vector<Candidate> detail::record_candidates(const ModuleState& state, size_t most) {
+std::vector<Candidate> detail::record_candidates(const ModuleState& state, const Space& space,
+                                                 size_t most) {
   std::vector<Candidate> out;
-  LeftOut left_out(state);
-  for (const Params& params : combinations(state.space->dims)) {
+  LeftOut left_out(state, space);
+  for (const Params& params : combinations(space.dims)) {
     if (out.size() == most) break;
     try {
       ScriptModule module(state.name);
-      const std::shared_ptr<ModuleState> own = state_of(module);
-      own->loc = state.space->loc;
-      own->globals = state.globals;
-      state.space->define(module, params);
-      HIDET_REQUIRE(!own->space, ErrorCode::usage, own->space->loc.text(),
+      ModuleState& own = Parts::state(module);
+      own.loc = space.loc;
+      own.globals = state.globals;
+      space.define(module, params);
+      const Space& inner = Parts::space(module);
+      HIDET_REQUIRE(inner.dims.empty(), ErrorCode::usage, inner.loc.text(),
                     "a parameter space inside another");
-      out.push_back({params.text(), assemble(*own, &state)});
+      out.push_back({params.text(), assemble(own, &state)});
     } catch (const Error& e) {
       if (!is_refusal(e)) throw;
       left_out.note(params.text(), e.what());
@@ -115,7 +117,8 @@ std::vector<Candidate> detail::record_candidates(const ModuleState& state, size_
   return out;
 }
 
-ModuleData detail::compile_candidates(const ModuleState& state, std::vector<Candidate> candidates,
+ModuleData detail::compile_candidates(const ModuleState& state, const Space& space,
+                                      std::vector<Candidate> candidates,
                                       const BuildOptions& options) {
   std::vector<ModuleData> built(candidates.size());
   std::vector<std::exception_ptr> failures(candidates.size());
@@ -138,7 +141,7 @@ ModuleData detail::compile_candidates(const ModuleState& state, std::vector<Cand
     if (options.report) *options.report += report;
 
   std::vector<ModuleData> good;
-  LeftOut left_out(state);
+  LeftOut left_out(state, space);
   for (size_t i = 0; i < candidates.size(); i++) try {
       if (failures[i]) std::rethrow_exception(failures[i]);
       good.push_back(std::move(built[i]));

@@ -15,9 +15,10 @@ struct Candidate {
 /// The module of `state`, checked, with the functions of `joined`.
 ir::Module assemble(const ModuleState& state, const ModuleState* joined = nullptr);
 /// The candidates that can be recorded, at most `most`; the others are noted. Error(usage) where there is none.
-std::vector<Candidate> record_candidates(const ModuleState& state, size_t most = SIZE_MAX);
+std::vector<Candidate> record_candidates(const ModuleState& state, const Space& space,
+                                         size_t most = SIZE_MAX);
 /// Compiles them, several at a time: the first with the others behind it. Those that do not compile are noted.
-ModuleData compile_candidates(const ModuleState& state, std::vector<Candidate> candidates,
-                              const BuildOptions& options);
+ModuleData compile_candidates(const ModuleState& state, const Space& space,
+                              std::vector<Candidate> candidates, const BuildOptions& options);
 
 }  // namespace hidet::lang::detail

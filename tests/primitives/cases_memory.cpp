@@ -204,7 +204,7 @@ void add_masks(Cases& cases) {
       for (int i = 0; i < (loads ? 6 * lanes : n); i++)
         k.expected.push_back(
             loads     ? (i < n ? values[static_cast<size_t>(i)] : 0)
-            : t == i8 ? static_cast<double>(static_cast<int8_t>(2 * values[static_cast<size_t>(i)]))
+            : t == i8 ? static_cast<int8_t>(static_cast<int>(2 * values[static_cast<size_t>(i)]))
                       : 2 * values[static_cast<size_t>(i)]);
       cases.push_back(kernel(k));
       add_cpu(cases.back(), k, t, one);

@@ -16,8 +16,9 @@ namespace hidet::lang {
 
 namespace detail {
 struct ModuleState;
+struct Space;
+struct Parts;
 class FunctionRecorder;
-const std::shared_ptr<ModuleState>& state_of(const ScriptModule& module);
 }  // namespace detail
 
 /// A function while it is recorded: its arguments, its result, its launch bounds.
@@ -119,8 +120,9 @@ class ScriptModule {
   }
 
  private:
-  friend const std::shared_ptr<detail::ModuleState>& detail::state_of(const ScriptModule& module);
+  friend struct detail::Parts;
   std::shared_ptr<detail::ModuleState> state_;
+  std::shared_ptr<detail::Space> space_;
 };
 
 }  // namespace hidet::lang
