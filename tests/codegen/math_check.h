@@ -84,10 +84,20 @@ struct Worst {
   float at = 0, result = 0;
 };
 
+inline std::string text(const MathRow& row, const Worst& worst) {
+  char out[160];
+  std::snprintf(out, sizeof out, "%-8s %.3f ULP at %a (%.9g) = %.9g", row.name, worst.error,
+                static_cast<double>(worst.at), static_cast<double>(worst.at),
+                static_cast<double>(worst.result));
+  return out;
+}
+
 class MathChecker {
  public:
-  explicit MathChecker(const MathRow& row)
-      : row_(row), vector_(math_module(row.name, true)), scalar_(math_module(row.name, false)) {}
+  explicit MathChecker(const MathRow& row, const std::string& level = "native")
+      : row_(row),
+        vector_(math_module(row.name, true), level),
+        scalar_(math_module(row.name, false), level) {}
 
   /// Checks bit patterns first, first + stride ... (count of them, a multiple of 16); false where scalar and vector
   /// code differ in a bit.
@@ -106,13 +116,7 @@ class MathChecker {
     }
     return fine;
   }
-  std::string text() const {
-    char out[160];
-    std::snprintf(out, sizeof out, "%-8s %.3f ULP at %a (%.9g) = %.9g", row_.name, worst.error,
-                  static_cast<double>(worst.at), static_cast<double>(worst.at),
-                  static_cast<double>(worst.result));
-    return out;
-  }
+  std::string text() const { return testing::text(row_, worst); }
   Worst worst;
 
  private:
