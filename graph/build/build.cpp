@@ -76,9 +76,13 @@ std::map<std::string, std::string> symbol_names(const std::vector<std::string>& 
   return names;
 }
 
-/// The body shared by init and launch: slot offsets, then one call a step.
+/// The table of the candidates of kernel `index`.
+std::string choices_name(int index) { return "choices_" + std::to_string(index); }
+
+/// The body shared by init and launch: slot offsets, then one call a step. `dispatch`: of the candidate that the argument
+/// `candidates` says.
 std::string steps_text(const Plan& plan, const KernelStore& kernels,
-                       const std::map<std::string, std::string>& names) {
+                       const std::map<std::string, std::string>& names, bool dispatch) {
   std::string out = "  char* base = workspace;\n  (void)base;\n";
   std::string previous = "0";
   for (size_t k = 0; k < plan.slots.size(); k++) {
@@ -93,7 +97,11 @@ std::string steps_text(const Plan& plan, const KernelStore& kernels,
     for (int v : s.outputs) args += ", " + at.of(v);
     if (s.workspace_slot >= 0) args += ", " + Addresses::slot(s.workspace_slot);
     for (const std::string& symbol : k.symbols) args += ", " + names.at(symbol);
-    out += "  if ((status = " + k.function + "(" + args + "))) return status;\n";
+    const std::string function =
+        dispatch && !k.others.empty()
+            ? choices_name(s.kernel) + "[candidates[" + std::to_string(s.kernel) + "]]"
+            : k.function;
+    out += "  if ((status = " + function + "(" + args + "))) return status;\n";
   }
   return out + "  return 0;\n}\n";
 }
@@ -115,36 +123,64 @@ static inline int64_t hidet_most(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t hidet_broadcast(int64_t a, int64_t b) { return a == 1 ? b : a; }
 )";
 
+/// Prototypes of a kernel and its candidates, and the table of them where there are several.
+std::string declarations(const PlanKernel& k, size_t index) {
+  std::string params = "hidet_ctx*";
+  const size_t pointers =
+      k.data.inputs.size() + k.data.outputs.size() + (k.workspace.is_const(0) ? 0 : 1);
+  for (size_t i = 0; i < pointers; i++) params += ", void*";
+  for (size_t i = 0; i < k.symbols.size(); i++) params += ", int64_t";
+  std::string out, list;
+  for (const KernelCandidate& c : k.data.candidates) {
+    out += "int32_t " + c.function + "(" + params + ");\n";
+    list += (list.empty() ? "" : ", ") + c.function;
+  }
+  if (!k.others.empty())
+    out += "static int32_t (*const " + choices_name(static_cast<int>(index)) + "[])(" + params +
+           ") = {" + list + "};\n";
+  return out;
+}
+
+/// hidet_graph_launch; where kernels have several candidates it is hidet_graph_launch_chosen with the first of each.
+std::string launch_text(const Plan& run, const KernelStore& kernels,
+                        const std::vector<std::string>& symbols,
+                        const std::map<std::string, std::string>& names) {
+  const auto& all = kernels.kernels();
+  const bool dispatch =
+      std::any_of(all.begin(), all.end(), [](const PlanKernel& k) { return !k.others.empty(); });
+  const std::string params =
+      "(hidet_ctx* ctx, const int64_t* symbols, void* const* inputs, void* const* outputs, "
+      "void* const* weights, void* workspace";
+  std::string out = "HIDET_EXPORT int32_t hidet_graph_launch" +
+                    std::string(dispatch ? "_chosen" : "") + params +
+                    (dispatch ? ", const int32_t* candidates" : "") +
+                    ") {\n  int32_t status = 0;\n  (void)ctx, (void)inputs, "
+                    "(void)outputs, (void)weights, (void)status;\n" +
+                    symbol_loads(names, symbols) + steps_text(run, kernels, names, dispatch);
+  if (dispatch)
+    out += "HIDET_EXPORT int32_t hidet_graph_launch" + params +
+           ") {\n  static const int32_t first[" + std::to_string(all.size()) +
+           "];\n  return hidet_graph_launch_chosen(ctx, symbols, inputs, outputs, weights, "
+           "workspace, first);\n}\n";
+  return out;
+}
+
 /// The program's main unit: prototypes of the kernels, and the graph's functions as abi.h says.
 std::string main_unit(const Plan& init, const KernelStore& init_kernels, const Plan& run,
                       const KernelStore& run_kernels, const std::vector<std::string>& symbols,
                       const std::vector<Tensor>& outputs) {
   const auto names = symbol_names(symbols);
   std::string out = codegen::abi_declarations() + codegen::table_definition() + kFormulaHelpers;
-  std::vector<const PlanKernel*> all;
-  for (const PlanKernel& k : run_kernels.kernels()) all.push_back(&k);
+  for (size_t i = 0; i < run_kernels.kernels().size(); i++)
+    out += declarations(run_kernels.kernels()[i], i);
   if (&init_kernels != &run_kernels)
-    for (const PlanKernel& k : init_kernels.kernels()) all.push_back(&k);
-  for (const PlanKernel* kernel : all) {
-    const PlanKernel& k = *kernel;
-    std::string params = "hidet_ctx*";
-    const size_t pointers =
-        k.data.inputs.size() + k.data.outputs.size() + (k.workspace.is_const(0) ? 0 : 1);
-    for (size_t i = 0; i < pointers; i++) params += ", void*";
-    for (size_t i = 0; i < k.symbols.size(); i++) params += ", int64_t";
-    out += "int32_t " + k.function + "(" + params + ");\n";
-  }
+    for (const PlanKernel& k : init_kernels.kernels()) out += declarations(k, 0);
   out +=
       "HIDET_EXPORT int32_t hidet_graph_init(hidet_ctx* ctx, void* const* sources, void* const* "
       "outputs, void* workspace) {\n"
       "  int32_t status = 0;\n  (void)ctx, (void)sources, (void)outputs, (void)status;\n" +
-      steps_text(init, init_kernels, {});
-  out +=
-      "HIDET_EXPORT int32_t hidet_graph_launch(hidet_ctx* ctx, const int64_t* symbols, void* "
-      "const* inputs, void* const* outputs, "
-      "void* const* weights, void* workspace) {\n  int32_t status = 0;\n  (void)ctx, (void)inputs, "
-      "(void)outputs, (void)weights, (void)status;\n" +
-      symbol_loads(names, symbols) + steps_text(run, run_kernels, names);
+      steps_text(init, init_kernels, {}, false);
+  out += launch_text(run, run_kernels, symbols, names);
   out += "HIDET_EXPORT int64_t hidet_graph_workspace(const int64_t* symbols, int32_t init) {\n" +
          symbol_loads(names, symbols) + "  return init ? " + c_formula(init.workspace(), {}) +
          " : " + c_formula(run.workspace(), names) + ";\n}\n";
@@ -218,19 +254,23 @@ class ProgramBuilder {
     // The run program decides which weights and init results are stored.
     const std::vector<Tensor> used = stored_values(g_, parts);
     for (const Tensor& t : used) p.stored.push_back(store(t));
+    run_kernels.set_space(options_.space);
     const Plan run = run_plan(parts, used, run_kernels);
+    run_kernels.set_space(0);  // init runs once
     const Plan init = init_plan(parts, used, init_kernels);
 
     p.execution = execution_of(run, g_, run_kernels, used.size());
     (cuda ? p.workspace_cuda : p.workspace_cpu) = run.workspace();
     std::vector<std::string> symbols;
     for (const SymbolRange& s : model_.symbols) symbols.push_back(s.name);
-    for (const PlanKernel& k : run_kernels.kernels()) p.kernels.push_back(k.data);
+    for (const PlanKernel& k : run_kernels.kernels())
+      p.kernels.push_back(with_digests(k, cuda ? target : host.name()));
     compile_host(p, host.name(), init, init_kernels, run, run_kernels, symbols);
     if (cuda) compile_device(p, target, run_kernels);
     if (report_) {
       report_->kernels = static_cast<int>(run.steps.size());
-      report_->kernels_unique += static_cast<int>(run_kernels.kernels().size());
+      for (const PlanKernel& k : run_kernels.kernels())
+        report_->kernels_unique += 1 + static_cast<int>(k.others.size());
       report_->values.clear();
       for (const PlanValue& v : run.values) report_->values.push_back(v.tensor);
     }
@@ -270,11 +310,11 @@ class ProgramBuilder {
                     const KernelStore& run_kernels, const std::vector<std::string>& symbols) {
     std::vector<backends::Unit> units;
     const auto add = [&](const KernelStore& store) {
-      for (const PlanKernel& k : store.kernels()) {
+      each_candidate(store, [&](const PlanKernel& k) {
         units.push_back({k.function, k.text});
         model_.source_texts[p.target + "/" + k.function + ".c"] = k.text;
         model_.source_texts[p.target + "/" + k.function + ".ir"] = ir::print(k.module);
-      }
+      });
     };
     add(run_kernels);
     if (&init_kernels != &run_kernels) add(init_kernels);
@@ -291,12 +331,12 @@ class ProgramBuilder {
   }
   void compile_device(ProgramData& p, const std::string& target, const KernelStore& kernels) {
     std::vector<backends::CudaUnit> units;
-    for (const PlanKernel& k : kernels.kernels()) {
-      if (k.cuda_text.empty()) continue;
+    each_candidate(kernels, [&](const PlanKernel& k) {
+      if (k.cuda_text.empty()) return;
       units.push_back({k.function, k.cuda_text, k.cuda_kernels});
       p.cuda_kernels.insert(p.cuda_kernels.end(), k.cuda_kernels.begin(), k.cuda_kernels.end());
       model_.source_texts[p.target + "/" + k.function + ".cu"] = k.cuda_text;
-    }
+    });
     if (units.empty()) return;
     backends::CudaOptions o;
     o.compiler = options_.cuda_compiler;
@@ -312,6 +352,29 @@ class ProgramBuilder {
       options_.progress(phase, done, total);
       return true;
     };
+  }
+
+  static void each_candidate(const KernelStore& kernels,
+                             const std::function<void(const PlanKernel&)>& f) {
+    for (const PlanKernel& k : kernels.kernels()) {
+      f(k);
+      for (const PlanKernel& other : k.others) f(other);
+    }
+  }
+  /// What measurements of the candidates are kept under: their texts, and what makes code of these.
+  KernelData with_digests(const PlanKernel& k, const std::string& target) const {
+    KernelData data = k.data;
+    if (k.others.empty()) return data;
+    const bool cuda = !k.cuda_text.empty();
+    std::string by = cuda ? backends::cuda_compiler_identity(options_.cuda_compiler)
+                          : backends::compiler_identity();
+    by = by.substr(0, by.find(" ["));  // its version, without the stamps of its files
+    by += "\n" + target + (options_.fast_math ? " fast" : "") + "\n";
+    for (size_t i = 0; i < data.candidates.size(); i++) {
+      const PlanKernel& c = i == 0 ? k : k.others[i - 1];
+      data.candidates[i].digest = hash_text(by + c.text + c.cuda_text);
+    }
+    return data;
   }
 
   /// The index in ModelData::sources of each weight of g; graphs of one model share a tensor's.
@@ -365,18 +428,6 @@ class ProgramBuilder {
   Keys keys_;
 };
 
-std::string hash_text(const std::string& text) {
-  uint64_t h = 14695981039346656037ull;
-  for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;
-  char out[17];
-  std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(h));
-  return out;
-}
-
-}  // namespace
-
-namespace {
-
 bool on_gpu(const FlowGraph& g) {
   const std::vector<Tensor>& in = g.input_tensors();
   return std::any_of(in.begin(), in.end(), [](const Tensor& t) { return t.device().is_cuda(); });
@@ -418,8 +469,8 @@ bool same_interface(const std::vector<TensorSignature>& a, const std::vector<Ten
 ModelData build_model_data(const std::vector<FlowGraph>& graphs, const BuildModelOptions& options,
                            BuildReport* report) {
   HIDET_REQUIRE(!graphs.empty(), ErrorCode::usage, "", "a model is built from at least one graph");
-  HIDET_REQUIRE(options.space == 0, ErrorCode::unsupported, "", "the space of candidates is ",
-                options.space, "; kernels of models have one candidate, space 0");
+  HIDET_REQUIRE(options.space >= 0 && options.space <= 2, ErrorCode::usage, "",
+                "the space of candidates is ", options.space, "; it should be 0, 1 or 2");
   const FlowGraph& first = graphs[0];
   ModelData m;
   m.name = options.name;

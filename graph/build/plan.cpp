@@ -30,14 +30,6 @@ DimExpr bytes_of(const VarRef& v) {
   return product(to_dims(shape_of(v))) * static_cast<int64_t>(dtype_of(v).bytes());
 }
 
-std::string hex_hash(const std::string& text) {
-  uint64_t h = 14695981039346656037ull;
-  for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;
-  char out[17];
-  std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(h));
-  return out;
-}
-
 /// The group's temporaries become views of one workspace parameter.
 Module with_workspace(Module m, const FusedTask& f, DimExpr* bytes) {
   if (f.temporaries.empty()) return m;
@@ -57,10 +49,11 @@ Module with_workspace(Module m, const FusedTask& f, DimExpr* bytes) {
   return m;
 }
 
-/// A module and which schedule made it.
+/// A module, which schedule made it, and the parameters of that.
 struct Scheduled {
   Module module;
   std::string by;
+  const std::vector<ScheduleParameter>* parameters = nullptr;
 };
 
 Scheduled schedule(const Group& g, const CpuTargetInfo& target, bool cuda) {
@@ -74,11 +67,11 @@ Scheduled schedule(const Group& g, const CpuTargetInfo& target, bool cuda) {
   }
   if (cuda) {
     const CudaSchedule* s = find_cuda_schedule(g.fused.anchor);
-    if (s) return {s->make(g.fused), "template " + s->name};
+    if (s) return {s->make(g.fused), "template " + s->name, &s->space};
     return {auto_schedule_cuda(g.fused), "auto-scheduler"};
   }
   const CpuSchedule* s = find_cpu_schedule(g.fused.anchor);
-  if (s) return {s->make(g.fused, target), "template " + s->name};
+  if (s) return {s->make(g.fused, target), "template " + s->name, &s->space};
   return {auto_schedule_cpu(g.fused, target), "auto-scheduler"};
 }
 
@@ -117,7 +110,7 @@ void rename(Module& m, const std::string& launch, const std::string& name) {
 
 int KernelStore::add(const Group& g) {
   const Stmt form = make_seq({form_of(g.fused), index_checks(g)});
-  const std::string hash = hex_hash(print(form)) + (has_planted_fault(g) ? "_broken" : "");
+  const std::string hash = hash_text(print(form)) + (has_planted_fault(g) ? "_broken" : "");
   std::vector<int>& alike = by_form_[hash];
   for (int k : alike)
     if (equal(forms_[static_cast<size_t>(k)], form)) return k;
@@ -126,7 +119,7 @@ int KernelStore::add(const Group& g) {
   alike.push_back(static_cast<int>(kernels_.size()));
   forms_.push_back(form);
   kernels_.emplace_back();
-  pending_.push_back({g, name, alike.back()});
+  pending_.push_back({g, name, alike.back(), space_});
   return alike.back();
 }
 
@@ -135,16 +128,38 @@ void KernelStore::finish() {
   runtime::parallel_for(static_cast<int64_t>(pending.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       const Pending& p = pending[static_cast<size_t>(i)];
-      kernels_[static_cast<size_t>(p.index)] = make(p.group, p.name);
+      kernels_[static_cast<size_t>(p.index)] = make(p);
     }
   });
 }
 
-PlanKernel KernelStore::make(const Group& g, const std::string& name) const {
+PlanKernel KernelStore::make(const Pending& p) const {
+  const Group& g = p.group;
+  PlanKernel k = scheduled(g);
+  lower(k, g, p.name);
+  k.data.name = g.fused.name;
+  k.data.symbols = k.symbols;
+  k.data.inputs = signatures(g.inputs, "x");
+  k.data.outputs = signatures(g.outputs, "y");
+  k.data.workspace = k.workspace;
+  k.data.share_map = g.fused.anchor.share_map;
+  k.data.candidates = {{"default", k.made_by, k.function}};
+  k.data.flops = flops_of(g.fused);
+  if (p.space > 0) add_candidates(k, p);
+  return k;
+}
+
+PlanKernel KernelStore::scheduled(const Group& g) const {
   PlanKernel k;
-  Scheduled scheduled = schedule(g, target_, cuda_);
-  k.recorded = with_workspace(std::move(scheduled.module), g.fused, &k.workspace);
+  Scheduled s = schedule(g, target_, cuda_);
+  k.made_by = s.by;
+  k.parameters = s.parameters;
+  k.recorded = with_workspace(std::move(s.module), g.fused, &k.workspace);
   if (!cuda_) k.recorded = with_planted_fault(with_index_checks(std::move(k.recorded), g), g);
+  return k;
+}
+
+void KernelStore::lower(PlanKernel& k, const Group& g, const std::string& name) const {
   verify(k.recorded);
   const size_t base = g.inputs.size() + g.outputs.size() + (g.fused.temporaries.empty() ? 0 : 1);
   k.module = run_passes(k.recorded, lowering(cuda_ ? Target::cuda : Target::cpu));
@@ -161,19 +176,9 @@ PlanKernel KernelStore::make(const Group& g, const std::string& name) const {
   rename(k.module, "launch", name);
   k.function = codegen::emitted_name(k.module, name);
   k.text = codegen::emit_c(k.module, {.kernel_unit = true});
-  if (cuda_) {
-    k.cuda_text = codegen::emit_cuda(k.module);
-    k.cuda_kernels = codegen::kernel_names(k.module);
-  }
-  k.data.name = g.fused.name;
-  k.data.symbols = k.symbols;
-  k.data.inputs = signatures(g.inputs, "x");
-  k.data.outputs = signatures(g.outputs, "y");
-  k.data.workspace = k.workspace;
-  k.data.share_map = g.fused.anchor.share_map;
-  k.data.candidates = {{"default", scheduled.by, k.function}};
-  k.data.flops = flops_of(g.fused);
-  return k;
+  if (!cuda_) return;
+  k.cuda_text = codegen::emit_cuda(k.module);
+  k.cuda_kernels = codegen::kernel_names(k.module);
 }
 
 DimExpr Plan::workspace() const {

@@ -40,6 +40,9 @@ struct PlanKernel {
   KernelData data;
   ir::Module module;    ///< lowered (host part)
   ir::Module recorded;  ///< as scheduled: what the simulator runs
+  std::string made_by;  ///< the schedule, for people
+  const std::vector<ScheduleParameter>* parameters = nullptr;  ///< of its template
+  std::vector<PlanKernel> others = {};  ///< candidates 1, 2, ...; they take the same arguments
 };
 
 /// A program: steps in order, slots of workspace.
@@ -59,6 +62,8 @@ class KernelStore {
   explicit KernelStore(CpuTargetInfo target, bool cuda = false)
       : target_(std::move(target)), cuda_(cuda) {}
   bool cuda() const { return cuda_; }
+  /// How many candidates the kernels added from now on get: 0, the default alone; 1, a few; 2, all.
+  void set_space(int space) { space_ = space; }
   /// The kernel of a group; returns its index. finish() makes it.
   int add(const Group& group);
   /// Schedules and lowers what was added, several kernels at a time on the process's threads.
@@ -70,11 +75,16 @@ class KernelStore {
   struct Pending {
     Group group;
     std::string name;
-    int index;
+    int index, space;
   };
-  PlanKernel make(const Group& group, const std::string& name) const;
+  PlanKernel make(const Pending& pending) const;
+  /// The kernel as its template makes it with the group's choices; lower() adds the lowered module and the texts.
+  PlanKernel scheduled(const Group& group) const;
+  void lower(PlanKernel& kernel, const Group& group, const std::string& name) const;
+  void add_candidates(PlanKernel& kernel, const Pending& pending) const;
   CpuTargetInfo target_;
   bool cuda_;
+  int space_ = 0;
   std::vector<PlanKernel> kernels_;
   std::vector<Pending> pending_;
   std::vector<ir::Stmt> forms_;                      ///< one a kernel
@@ -90,6 +100,14 @@ struct PlanRequest {
   std::map<int, int> share = {};  ///< filled: result -> input in whose memory it is
 };
 Plan make_plan(PlanRequest& request, KernelStore& kernels);
+
+/// What a candidate departs from the cost rule in.
+using Choices = std::vector<std::pair<std::string, int64_t>>;
+/// The candidates of a space, the default (no choices) first: in space 1 one parameter departs, in space 2 one or two.
+std::vector<Choices> candidates_of(const std::vector<ScheduleParameter>& parameters, int space);
+
+/// 64 bits of a text, in hexadecimal digits.
+std::string hash_text(const std::string& text);
 
 /// C text of a formula, symbols as variables of their emitted names.
 std::string c_formula(const DimExpr& dim, const std::map<std::string, std::string>& names);

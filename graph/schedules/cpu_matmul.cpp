@@ -24,7 +24,10 @@ constexpr int64_t kDepth = 1024, kCopyGrain = 16;
 class PackedMatmul {
  public:
   PackedMatmul(const FusedTask& fused, const CpuTargetInfo& target)
-      : fused_(fused), shape_(tile_shape(target)) {
+      : fused_(fused),
+        shape_(tile_shape(target, fused.chosen("panels", 0))),
+        row_block_(fused.chosen("rows", kRowBlock)) {
+    shape_.k_step = static_cast<int>(fused.chosen("unroll", shape_.k_step));
     const VarRef& a = fused.anchor.inputs[0];
     const std::vector<Expr>& as = shape_of(a);
     outer_.assign(as.begin(), as.end() - 1);
@@ -33,9 +36,10 @@ class PackedMatmul {
     n_ = fused.anchor.attrs.at("n");
     copied_ = k_ * 4 % 4096 == 0 || k_ > 1024;
     distance_ = copied_ ? k_ + 16 : k_;
-    depth_ = equal_blocks(k_, kDepth);
+    depth_ = equal_blocks(k_, fused.chosen("depth", kDepth));
     blocks_ = (n_ + shape_.columns() - 1) / shape_.columns();
-    group_ = std::max<int64_t>(1, blocks_ / (copied_ ? kTasks / 2 : kTasks));
+    const int64_t tasks = fused.chosen("tasks", copied_ ? kTasks / 2 : kTasks);
+    group_ = std::max<int64_t>(1, blocks_ / tasks);
   }
 
   Module run() {
@@ -62,7 +66,7 @@ class PackedMatmul {
       for (int64_t r = shape_.rows; r >= 1; r--) all.push_back(r);
       return all;
     }
-    for (int64_t block : split_evenly(m, kRowBlock))
+    for (int64_t block : split_evenly(m, row_block_))
       for (int64_t r : split_evenly(block, shape_.rows)) all.push_back(r);
     std::sort(all.rbegin(), all.rend());
     all.erase(std::unique(all.begin(), all.end()), all.end());
@@ -118,7 +122,7 @@ class PackedMatmul {
     std::vector<Stmt> body;
     const Value m = declare(body, "m", rows_);
     const Value row_blocks =
-        declare(body, "row_blocks", (m + number(kRowBlock - 1)) / number(kRowBlock));
+        declare(body, "row_blocks", (m + number(row_block_ - 1)) / number(row_block_));
     const int64_t groups = (blocks_ + group_ - 1) / group_;
     Value a = declare(body, "a", pointer_to(fused_.anchor.inputs[0]));
     const Value b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
@@ -241,6 +245,7 @@ class PackedMatmul {
 
   const FusedTask& fused_;
   TileShape shape_;
+  int64_t row_block_;
   std::vector<Expr> outer_;
   Value rows_;
   int64_t k_ = 0, depth_ = 0, n_ = 0, distance_ = 0, blocks_ = 0, group_ = 1;
@@ -257,10 +262,18 @@ bool accepts(const Task& t) {
 }  // namespace
 
 CpuSchedule cpu_matmul_schedule() {
-  return {
-      "packed matmul", accepts, false, true, true, [](const FusedTask& f, const CpuTargetInfo& t) {
-        return PackedMatmul(f, t).run();
-      }};
+  const std::vector<ScheduleParameter> space = {{"panels", {2, 3, 4}},
+                                                {"unroll", {2}},
+                                                {"depth", {512, 2048}},
+                                                {"rows", {84, 336}},
+                                                {"tasks", {4, 32}}};
+  return {"packed matmul",
+          accepts,
+          false,
+          true,
+          true,
+          [](const FusedTask& f, const CpuTargetInfo& t) { return PackedMatmul(f, t).run(); },
+          space};
 }
 
 }  // namespace hidet::graph

@@ -38,6 +38,12 @@ Expr replace_reads(const Expr& e, const VarRef& tensor,
   });
 }
 
+int64_t FusedTask::chosen(const std::string& name, int64_t by_rule) const {
+  for (const auto& [parameter, value] : choices)
+    if (parameter == name) return value;
+  return by_rule;
+}
+
 Value FusedTask::load(int k, const std::vector<Value>& indices) const {
   const auto& prologue = prologues.at(static_cast<size_t>(k));
   if (prologue) return value_at(*prologue, indices);

@@ -13,6 +13,16 @@ TileShape tile_shape(const CpuTargetInfo& target) {
   return target.vector_bytes >= 64 ? TileShape{16, 14, 2, 1} : TileShape{8, 6, 1, 2};
 }
 
+TileShape tile_shape(const CpuTargetInfo& target, int64_t panels) {
+  TileShape t = tile_shape(target);
+  if (panels == 0 || panels == t.panels) return t;
+  const int registers = target.vector_bytes >= 64 ? 32 : 16;
+  const int vectors = static_cast<int>(panels * kPanelColumns) / t.lanes;  // of a row
+  t.panels = static_cast<int>(panels);
+  t.rows = std::max(1, (registers - vectors - 1) / vectors);
+  return t;
+}
+
 std::vector<int64_t> split_evenly(int64_t n, int64_t most) {
   const int64_t parts = (n + most - 1) / most;
   std::vector<int64_t> out;

@@ -17,6 +17,8 @@ struct TileShape {
   int64_t columns() const { return panels * kPanelColumns; }
 };
 TileShape tile_shape(const CpuTargetInfo& target);
+/// With another number of panels, and as many rows as the registers have room for; 0: as above.
+TileShape tile_shape(const CpuTargetInfo& target, int64_t panels);
 
 /// `n` split into ceil(n / most) parts that differ by at most one, larger ones first.
 std::vector<int64_t> split_evenly(int64_t n, int64_t most);

@@ -4,10 +4,12 @@
 // Threading: thread-safe.
 #include "hidet/runtime/cpu_level.h"
 
+#include <cpuid.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <iterator>
 #include <thread>
 
@@ -120,6 +122,22 @@ bool CpuTarget::better_than(const CpuTarget& other) const {
 const CpuTarget& host_cpu_target() {
   static const CpuTarget host = detect();
   return host;
+}
+
+std::string host_cpu_name() {
+  uint32_t words[12] = {};
+  for (uint32_t i = 0; i < 3; ++i)
+    if (!__get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2],
+                     &words[4 * i + 3]))
+      return "unknown CPU";
+  char text[sizeof words + 1] = {};
+  std::memcpy(text, words, sizeof words);
+  std::string name(text);  // padded with spaces or zeros
+  name.erase(0, std::min(name.find_first_not_of(' '), name.size()));
+  name.erase(name.find_last_not_of(' ') + 1);
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  return name.empty() ? "unknown CPU" : name;
 }
 
 int available_cpus() {

@@ -162,7 +162,7 @@ Command add_compile(CLI::App& root) {
   app->add_option("--dtype", o->dtype, "f16 or bf16: the dtype of f32 arithmetic and weights")
       ->check(CLI::IsMember({"f16", "bf16"}));
   app->add_option("--space", o->space,
-                  "candidates of a kernel: 0, one default; 1 and 2 are refused so far")
+                  "candidates of a kernel, for tuning: 0, one default; 1, a few; 2, all")
       ->check(CLI::Range(0, 2));
   app->add_option("--opt-level", o->level, "0 nothing .. 3 everything")->check(CLI::Range(0, 3));
   app->add_option("--name", o->name, "the model's name in the file");

@@ -92,7 +92,7 @@ class Checker {
     for (const KernelData& k : p.kernels)
       require(!k.candidates.empty(), "program ", p.target, ": kernel '", k.name,
               "' has no candidate");
-    (void)DispatchTable::parse(data_, p, where_);
+    (void)DispatchTable::parse(data_, p, p.dispatch_table, where_);
     check_formula(p.workspace_cpu, "workspace of " + p.target);
     check_formula(p.workspace_cuda, "workspace of " + p.target);
   }

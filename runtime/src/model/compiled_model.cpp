@@ -42,7 +42,7 @@ CompiledModel CompiledModel::from_data(ModelData data, const LoadOptions& option
 std::vector<Tensor> CompiledModel::run(const std::vector<Tensor>& inputs,
                                        const RunOptions& options) const {
   if (options.interpret || options.hook) [[unlikely]]
-    return runtime::run_interpreted(live(state_), inputs, options.hook, nullptr);
+    return runtime::run_interpreted(live(state_), inputs, {.hook = options.hook});
   return runtime::run_code(live(state_), inputs, nullptr);
 }
 
@@ -139,9 +139,8 @@ void CompiledModel::set_memory_limit(Device device, int64_t bytes) {
 
 Profile CompiledModel::profile(const std::vector<Tensor>& inputs) const {
   Profile profile;
-  (void)runtime::run_interpreted(live(state_), inputs, nullptr,
-                                 nullptr);  // caches and lazy loads are warm
-  (void)runtime::run_interpreted(live(state_), inputs, nullptr, &profile);
+  (void)runtime::run_interpreted(live(state_), inputs, {});  // caches and lazy loads are warm
+  (void)runtime::run_interpreted(live(state_), inputs, {.profile = &profile});
   return profile;
 }
 

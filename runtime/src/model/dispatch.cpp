@@ -23,6 +23,9 @@ std::vector<std::string_view> split(std::string_view text, char by) {
   return parts;
 }
 
+/// More than any two sizes differ by.
+constexpr double kOtherDevice = 1e6;
+
 template <class T>
 bool number(std::string_view text, T* value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
@@ -32,12 +35,12 @@ bool number(std::string_view text, T* value) {
 }  // namespace
 
 DispatchTable DispatchTable::parse(const ModelData& data, const ProgramData& p,
-                                   const std::string& where) {
+                                   const std::string& text, const std::string& where) {
   DispatchTable table;
-  if (p.dispatch_table.empty()) return table;
+  if (text.empty()) return table;
   const std::string entry = "programs/" + p.target + "/dispatch_table.txt";
   const size_t columns = 1 + data.symbols.size() + p.kernels.size();
-  std::vector<std::string_view> lines = split(p.dispatch_table, '\n');
+  std::vector<std::string_view> lines = split(text, '\n');
   if (lines.back().empty()) lines.pop_back();
   for (size_t n = 0; n < lines.size(); ++n) {
     const std::vector<std::string_view> cells = split(lines[n], '\t');
@@ -65,13 +68,37 @@ const DispatchTable::Row* DispatchTable::nearest(const int64_t* dims) const {
   const Row* best = nullptr;
   double least = 0;
   for (const Row& row : rows) {
-    double distance = 0;
+    double distance = row.device == device ? 0 : kOtherDevice;
     for (size_t i = 0; i < row.dims.size(); ++i)
       distance += std::fabs(std::log1p(static_cast<double>(row.dims[i])) -
                             std::log1p(static_cast<double>(dims[i])));
     if (!best || distance < least) best = &row, least = distance;
   }
   return best;
+}
+
+const DispatchTable::Row* DispatchTable::exact(const std::vector<int64_t>& dims) const {
+  for (const Row& row : rows)
+    if (row.device == device && row.dims == dims) return &row;
+  return nullptr;
+}
+
+void DispatchTable::put(const std::vector<int64_t>& dims, std::vector<int> candidates) {
+  std::erase_if(rows, [&](const Row& r) { return r.device == device && r.dims == dims; });
+  rows.push_back({device, dims, std::move(candidates)});
+}
+
+std::string DispatchTable::text(const ModelData& data, const ProgramData& p) const {
+  if (rows.empty()) return "";
+  std::string out = "device";
+  for (const SymbolRange& s : data.symbols) out += "\t" + s.name;
+  for (const KernelData& k : p.kernels) out += "\t" + k.name;
+  for (const Row& row : rows) {
+    out += "\n" + row.device;
+    for (const int64_t dim : row.dims) out += "\t" + std::to_string(dim);
+    for (const int candidate : row.candidates) out += "\t" + std::to_string(candidate);
+  }
+  return out + "\n";
 }
 
 }  // namespace hidet::runtime

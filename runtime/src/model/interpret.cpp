@@ -15,8 +15,9 @@ double ms(Clock::duration d) { return std::chrono::duration<double, std::milli>(
 
 class Walk {
  public:
-  Walk(const ModelState& state, const std::vector<Tensor>& inputs)
+  Walk(const ModelState& state, const std::vector<Tensor>& inputs, const WalkOptions& options)
       : state_(state),
+        options_(options),
         e_(state.program().execution),
         inputs_(inputs),
         weights_(ready_weights(state)),
@@ -26,13 +27,16 @@ class Walk {
     check_limits(state, values.data());
     for (size_t i = 0; i < values.size(); ++i) symbols_[state.symbol_names[i]] = values[i];
     context_->stream = nullptr;
-    chosen_ = state.dispatch.nearest(values.data());
+    table_ = state.dispatch.load();
+    if (const DispatchTable::Row* row = table_->nearest(values.data())) chosen_ = &row->candidates;
+    if (options.candidates) chosen_ = options.candidates;
     tensors_.resize(e_.tensors.size());
     place(values.data());
   }
 
-  std::vector<Tensor> run(const InstructionHook& hook, Profile* profile) {
-    const bool timed = hook || profile;
+  std::vector<Tensor> run() {
+    const auto& [hook, profile, candidates, step] = options_;
+    const bool timed = hook || profile || step;
     if (timed && state_.device.is_cuda()) cuda_synchronize(state_.device.index());
     const Clock::time_point start = Clock::now();
     for (size_t i = 0; i < e_.instructions.size(); ++i) {
@@ -41,9 +45,10 @@ class Walk {
       const std::string& name = instruction.name.empty() ? kernel.name : instruction.name;
       const std::vector<Tensor> in = take(instruction.inputs), out = take(instruction.outputs);
       const Clock::time_point before = Clock::now();
-      call(instruction, kernel, in, out, name);
+      call(instruction, candidate_of(instruction), in, out);
       if (timed && state_.device.is_cuda()) cuda_synchronize(state_.device.index());
       const double time = ms(Clock::now() - before);
+      if (step) tell(instruction, in, out, time);
       const std::string& candidate = kernel.candidates[candidate_of(instruction)].name;
       if (hook) hook({static_cast<int>(i), name, kernel.name, candidate, in, out, time});
       if (profile)
@@ -60,7 +65,19 @@ class Walk {
   }
 
  private:
-  int candidate_of(const Instruction& i) const { return chosen_ ? chosen_->candidates[i.task] : 0; }
+  int candidate_of(const Instruction& i) const { return chosen_ ? (*chosen_)[i.task] : 0; }
+  void tell(const Instruction& instruction, const std::vector<Tensor>& in,
+            const std::vector<Tensor>& out, double time) {
+    const std::function<double(int, const std::vector<Tensor>&)> again =
+        [&](int candidate, const std::vector<Tensor>& other) {
+          context_->begin();  // one before it may have failed
+          const Clock::time_point before = Clock::now();
+          call(instruction, candidate, in, other);
+          if (state_.device.is_cuda()) cuda_synchronize(state_.device.index());
+          return ms(Clock::now() - before);
+        };
+    options_.step({instruction, in, out, time, again});
+  }
   int root(int id) const {
     while (e_.tensors[id].alias >= 0) id = e_.tensors[id].alias;
     return id;
@@ -135,8 +152,10 @@ class Walk {
       own[kernel.symbols[i]] = instruction.symbols[i].eval(symbols_);
     return own;
   }
-  void call(const Instruction& instruction, const KernelData& kernel, const std::vector<Tensor>& in,
-            const std::vector<Tensor>& out, const std::string& name) {
+  void call(const Instruction& instruction, int candidate, const std::vector<Tensor>& in,
+            const std::vector<Tensor>& out) {
+    const KernelData& kernel = state_.program().kernels[instruction.task];
+    const std::string& name = instruction.name.empty() ? kernel.name : instruction.name;
     std::vector<hidet_value> args;
     const auto pointer = [&](void* p) {
       hidet_value v{};
@@ -155,9 +174,8 @@ class Walk {
     }
     args.emplace_back();  // where a result would go
     const ScratchScope scope;
-    context_->check(
-        state_.thunks[instruction.task][candidate_of(instruction)](context_.get(), args.data()),
-        name.c_str());
+    context_->check(state_.thunks[instruction.task][candidate](context_.get(), args.data()),
+                    name.c_str());
   }
   static double bytes_of(const std::vector<Tensor>& list) {
     double bytes = 0;
@@ -173,11 +191,13 @@ class Walk {
   }
 
   const ModelState& state_;
+  const WalkOptions& options_;
   const Execution& e_;
   const std::vector<Tensor>& inputs_;
   const std::shared_ptr<const Weights> weights_;
   const ContextPool::Use context_;
-  const DispatchTable::Row* chosen_ = nullptr;
+  std::shared_ptr<const DispatchTable> table_;
+  const std::vector<int>* chosen_ = nullptr;  // by kernel; null: the first of each
   SymbolMap symbols_;
   std::vector<Tensor> tensors_, outputs_;
   std::vector<bool> keep_;
@@ -186,9 +206,9 @@ class Walk {
 }  // namespace
 
 std::vector<Tensor> run_interpreted(const ModelState& state, const std::vector<Tensor>& inputs,
-                                    const InstructionHook& hook, Profile* profile) {
+                                    const WalkOptions& options) {
   require_code(state);
-  return Walk(state, inputs).run(hook, profile);
+  return Walk(state, inputs, options).run();
 }
 
 }  // namespace hidet::runtime

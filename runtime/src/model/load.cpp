@@ -155,7 +155,8 @@ class Loader {
     for (const JsonView& c : v.at("candidates").list()) {
       const std::vector<std::string> functions = read_texts(c.at("functions"));
       if (functions.size() != 1) c.fail("a candidate has one function");
-      k.candidates.push_back({c.at("name").text(), c.at("parameters").text(), functions[0]});
+      k.candidates.push_back({c.at("name").text(), c.at("parameters").text(), functions[0],
+                              c.has("digest") ? c.at("digest").text() : ""});
     }
     return k;
   }

@@ -53,9 +53,9 @@ Replay record(ModelState& state, const std::vector<Tensor>& inputs, std::vector<
     const ContextPool::Use context(state.code->pool);
     context->stream = stream;
     const ScratchScope scope;
-    const int32_t status =
-        state.launch(context.get(), sizes, pointers.data(), pointers.data() + inputs.size(),
-                     replay.weights->pointers.data(), replay.workspace.data());
+    const int32_t status = launch_program(state, context.get(), sizes, pointers.data(),
+                                          pointers.data() + inputs.size(),
+                                          replay.weights->pointers.data(), replay.workspace.data());
     context->check(status, state.data.name.c_str());
   });
   return replay;

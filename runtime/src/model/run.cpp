@@ -140,6 +140,18 @@ std::shared_ptr<const Weights> ready_weights(const ModelState& state) {
   return weights;
 }
 
+int32_t launch_program(const ModelState& state, hidet_ctx* context, const int64_t* symbols,
+                       void* const* inputs, void* const* outputs, void* const* weights,
+                       void* workspace) {
+  if (state.launch_chosen) [[unlikely]] {
+    const std::shared_ptr<const DispatchTable> table = state.dispatch.load();
+    if (const DispatchTable::Row* row = table->nearest(symbols))
+      return state.launch_chosen(context, symbols, inputs, outputs, weights, workspace,
+                                 row->candidates.data());
+  }
+  return state.launch(context, symbols, inputs, outputs, weights, workspace);
+}
+
 std::vector<Tensor> run_code(const ModelState& state, const std::vector<Tensor>& inputs,
                              CUstream_st* stream) {
   require_code(state);
@@ -187,8 +199,8 @@ std::vector<Tensor> run_code(const ModelState& state, const std::vector<Tensor>&
   void* workspace = stream ? own.data() : context->workspace.get(state.device, bytes);
   const ScratchScope scope;
   const int32_t status =
-      state.launch(context.get(), symbols, pointers.data(), pointers.data() + inputs.size(),
-                   weights->pointers.data(), workspace);
+      launch_program(state, context.get(), symbols, pointers.data(),
+                     pointers.data() + inputs.size(), weights->pointers.data(), workspace);
   context->check(status, state.data.name.c_str());
   for (size_t i = 0; i < outputs.size(); ++i)
     if (state.outputs[i].from == From::output)

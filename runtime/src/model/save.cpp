@@ -93,9 +93,11 @@ Json execution_json(const ProgramData& p) {
 
 Json kernel_json(const KernelData& k) {
   Json candidates = Json::array();
-  for (const KernelCandidate& c : k.candidates)
+  for (const KernelCandidate& c : k.candidates) {
     candidates.push_back(
         {{"name", c.name}, {"parameters", c.parameters}, {"functions", {c.function}}});
+    if (!c.digest.empty()) candidates.back()["digest"] = c.digest;
+  }
   return {{"name", k.name},
           {"symbols", k.symbols},
           {"inputs", signatures_json(k.inputs)},
@@ -159,8 +161,9 @@ class Builder {
     add_json(folder + "graph_module/functions.json", functions_json(p.functions));
     for (size_t i = 0; i < p.kernels.size(); ++i)
       add_json(folder + "kernels/" + std::to_string(i) + "/meta.json", kernel_json(p.kernels[i]));
-    if (options_.save_dispatch_table && !p.dispatch_table.empty())
-      add_text(folder + "dispatch_table.txt", p.dispatch_table);
+    if (options_.save_dispatch_table)
+      if (const std::string table = dispatch_text(state_, p); !table.empty())
+        add_text(folder + "dispatch_table.txt", table);
     add(folder + "code.so", {zip_part(p.code.span())});
     if (!p.cuda_image.empty())
       add(folder + (CudaTarget::parse(p.target).is_ptx ? "kernels.ptx" : "kernels.cubin"),

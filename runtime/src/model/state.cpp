@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "hidet/runtime/cuda.h"
 #include "hidet/runtime/error.h"
 
 namespace hidet::runtime {
@@ -80,6 +81,8 @@ ModelState::ModelState(ModelData model, const Choice& choice)
   if (choice.program >= 0) {
     code = std::make_unique<LoadedCode>(module_of(data, p, device));
     launch = reinterpret_cast<GraphLaunch>(code->object.need("hidet_graph_launch"));
+    launch_chosen =
+        reinterpret_cast<GraphLaunchChosen>(code->object.find("hidet_graph_launch_chosen"));
     workspace_bytes = reinterpret_cast<GraphWorkspace>(code->object.need("hidet_graph_workspace"));
   }
   for (const SymbolRange& s : data.symbols) symbol_names.push_back(s.name);
@@ -100,7 +103,10 @@ ModelState::ModelState(ModelData model, const Choice& choice)
     output_signatures.push_back(plan.signature);
     outputs.push_back(std::move(plan));
   }
-  dispatch = DispatchTable::parse(data, p, "");
+  auto table = std::make_shared<DispatchTable>(DispatchTable::parse(data, p, p.dispatch_table, ""));
+  if (code)
+    table->device = device.is_cpu() ? host_cpu_name() : cuda_device_info(device.index()).name;
+  dispatch.store(std::move(table));
   if (!code) return;
   for (const KernelData& k : p.kernels) {
     auto& list = thunks.emplace_back();

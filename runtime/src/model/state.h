@@ -53,6 +53,8 @@ void copy_into(const Tensor& to, const Tensor& from);
 
 using GraphLaunch = int32_t (*)(hidet_ctx*, const int64_t*, void* const*, void* const*,
                                 void* const*, void*);
+using GraphLaunchChosen = int32_t (*)(hidet_ctx*, const int64_t*, void* const*, void* const*,
+                                      void* const*, void*, const int32_t*);
 using GraphInit = int32_t (*)(hidet_ctx*, void* const*, void* const*, void*);
 using GraphWorkspace = int64_t (*)(const int64_t*, int32_t);
 
@@ -67,22 +69,24 @@ struct Choice {
 };
 Choice choose_program(const ModelData& data, const LoadOptions& options);
 
-/// Weights that runs share and set_weights replaces. A lock, since libstdc++ 12's atomic shared_ptr orders too little.
-class SharedWeights {
+/// What runs share and a call replaces as a whole: weights, the dispatch table. A lock, since libstdc++ 12's atomic shared_ptr
+/// orders too little.
+template <class T>
+class Published {
  public:
-  std::shared_ptr<const Weights> load() const {
+  std::shared_ptr<const T> load() const {
     const std::lock_guard lock(mutex_);
-    return weights_;
+    return value_;
   }
-  void store(std::shared_ptr<const Weights>
-                 next) {  // `next` takes the old ones, and frees them after the lock
+  void store(
+      std::shared_ptr<const T> next) {  // `next` takes the old one, and frees it after the lock
     const std::lock_guard lock(mutex_);
-    weights_.swap(next);
+    value_.swap(next);
   }
 
  private:
   mutable std::mutex mutex_;
-  std::shared_ptr<const Weights> weights_;
+  std::shared_ptr<const T> value_;
 };
 
 /// What the kernels of a GPU program may take for granted of every tensor they are given.
@@ -102,14 +106,15 @@ struct ModelState {
   Device device;
   std::unique_ptr<LoadedCode> code;  // null where why_not says so
   GraphLaunch launch = nullptr;
+  GraphLaunchChosen launch_chosen = nullptr;  // null: every kernel has one candidate
   GraphWorkspace workspace_bytes = nullptr;
   std::vector<std::string> symbol_names;
   std::vector<InputCheck> inputs;
   std::vector<TensorSignature> input_signatures, output_signatures;
   std::vector<OutputPlan> outputs;
-  DispatchTable dispatch;
+  Published<DispatchTable> dispatch;       // never null
   std::vector<std::vector<Thunk>> thunks;  // by kernel and candidate
-  SharedWeights weights;
+  Published<Weights> weights;
   std::atomic<int64_t> limit_cpu{0}, limit_cuda{0};
   Replays replays;  // after the code, which their graphs use
 };
@@ -139,8 +144,30 @@ std::vector<Tensor> run_code(const ModelState& state, const std::vector<Tensor>&
 void check_earlier_kernels(const ModelState& state);
 /// run_code through a CUDA graph.
 std::vector<Tensor> run_replay(ModelState& state, const std::vector<Tensor>& inputs);
+/// The program's launch function, with the candidates that the dispatch table has for these symbols.
+int32_t launch_program(const ModelState& state, hidet_ctx* context, const int64_t* symbols,
+                       void* const* inputs, void* const* outputs, void* const* weights,
+                       void* workspace);
+/// What dispatch_table.txt of this program is.
+std::string dispatch_text(const ModelState& state, const ProgramData& p);
+
+/// An instruction that a walk has just run.
+struct WalkStep {
+  const Instruction& instruction;
+  const std::vector<Tensor>&in, &out;
+  double milliseconds;
+  /// Runs a candidate of its kernel again, into other tensors; its time.
+  const std::function<double(int candidate, const std::vector<Tensor>& out)>& again;
+};
+/// How a program is walked.
+struct WalkOptions {
+  InstructionHook hook = nullptr;
+  Profile* profile = nullptr;
+  const std::vector<int>* candidates = nullptr;  // by kernel; null: as the dispatch table says
+  std::function<void(const WalkStep&)> step = nullptr;
+};
 std::vector<Tensor> run_interpreted(const ModelState& state, const std::vector<Tensor>& inputs,
-                                    const InstructionHook& hook, Profile* profile);
+                                    const WalkOptions& options);
 
 }  // namespace hidet::runtime
 

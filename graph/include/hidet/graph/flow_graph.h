@@ -16,8 +16,9 @@ Tensor symbol(const std::vector<DimExpr>& shape, DType dtype = f32, Device devic
 /// How FlowGraph::build builds.
 struct BuildModelOptions {
   std::vector<std::string> targets =
-      {};         ///< "x86-64-v3", "native", "sm_90a", "ptx" ...; empty: this machine's
-  int space = 0;  ///< candidates of a kernel: 0, one good default; others are refused so far
+      {};  ///< "x86-64-v3", "native", "sm_90a", "ptx" ...; empty: this machine's
+  int space =
+      0;  ///< candidates of a kernel, for CompiledModel::tune: 0, one good default; 1, a few; 2, all
   std::string name = "model";
   bool fast_math = false;
   bool allow_tf32 = false;

@@ -32,7 +32,11 @@ struct FusedTask {
   /// Per anchor input: the value that replaces reads of it (axes are that input's indices); none: a kernel input.
   std::vector<std::optional<ir::Compute>> prologues;
   std::vector<EpilogueStep> epilogue;
+  /// What this candidate of the template departs from the cost rule in; the default: nothing.
+  std::vector<std::pair<std::string, int64_t>> choices = {};
 
+  /// The candidate's value of the template's parameter `name`, else what the cost rule says.
+  int64_t chosen(const std::string& name, int64_t by_rule) const;
   /// Anchor input `k` at `indices`, prologue folded in.
   ir::Value load(int k, const std::vector<ir::Value>& indices) const;
   /// Where and what is stored when the anchor's output at `indices` has `value`: the final indices and value.
@@ -68,6 +72,12 @@ struct CpuTargetInfo {
   }
 };
 
+/// A number that a template's text depends on, and the values that are worth a measurement beside what the cost rule says.
+struct ScheduleParameter {
+  std::string name;
+  std::vector<int64_t> values;
+};
+
 /// Which anchors a template takes, and what may be fused with them.
 struct ScheduleRules {
   std::string name;
@@ -80,9 +90,11 @@ struct ScheduleRules {
 /// are fused.parameters(); DimSymbols may be used freely.
 struct CpuSchedule : ScheduleRules {
   std::function<ir::Module(const FusedTask&, const CpuTargetInfo&)> make;
+  std::vector<ScheduleParameter> space = {};  ///< read with FusedTask::chosen
 };
 struct CudaSchedule : ScheduleRules {
   std::function<ir::Module(const FusedTask&)> make;
+  std::vector<ScheduleParameter> space = {};
 };
 /// A file schedules/cpu_<x>.cpp defines `CpuSchedule cpu_<x>_schedule()`, cuda_<x>.cpp `CudaSchedule
 /// cuda_<x>_schedule()`; CMake lists all of them here.

@@ -16,6 +16,8 @@
  *   int32_t hidet_graph_init(hidet_ctx*, void* const* source_weights, void* const* stored_weights, void* workspace)
  *   int32_t hidet_graph_launch(hidet_ctx*, const int64_t* symbols, void* const* inputs, void* const* outputs,
  *                              void* const* stored_weights, void* workspace)
+ *   int32_t hidet_graph_launch_chosen(the same, const int32_t* candidates)  where kernels have several candidates: one number
+ *                              for each kernel; hidet_graph_launch takes the first of each
  *   int64_t hidet_graph_workspace(const int64_t* symbols, int32_t init)  bytes of workspace; init: of hidet_graph_init
  *   void    hidet_graph_output_shapes(const int64_t* symbols, int64_t* dims)  all outputs' dims in a row
  * Threading: the table and the module are read-only after load; a context belongs to one call at a time. */

@@ -143,6 +143,15 @@ class CompiledModel {
 
   Profile profile(const std::vector<Tensor>& inputs) const;
 
+  /// Measures the candidates of the kernels at each of these sizes, in whole runs on generated inputs, and keeps the fastest of
+  /// each kernel for later runs at these and nearby sizes; options.budget is for all of them. The default stays unless
+  /// another is clearly faster. A candidate whose results differ from the default's, or that fails, never wins and has a note.
+  std::vector<ModelTuneReport> tune(const std::vector<SymbolMap>& dims,
+                                    const TuneOptions& options = {});
+  /// The choices made so far as text, and choices from such a text (dispatch_table.txt of the program in use).
+  std::string dispatch_table() const;
+  void use_dispatch_table(const std::string& text);
+
   /// Atomic: the old file stays on any failure. Two saves of one model give the same bytes.
   void save(const std::string& path, const SaveOptions& options = {}) const;
   std::vector<uint8_t> serialize(const SaveOptions& options = {}) const;

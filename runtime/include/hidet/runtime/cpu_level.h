@@ -48,6 +48,9 @@ const std::vector<CpuFeature>& cpu_features();
 /// The best target that this CPU and its operating system run; found once.
 const CpuTarget& host_cpu_target();
 
+/// What the maker calls this CPU: "AMD EPYC 9B14"; "unknown CPU" where it does not say.
+std::string host_cpu_name();
+
 /// Number of CPUs this process may run on (affinity mask), at least 1.
 int available_cpus();
 

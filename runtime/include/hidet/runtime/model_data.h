@@ -42,9 +42,10 @@ struct StoredWeight {
 
 /// What can run one kernel: a public function of the code object, called through its thunk.
 struct KernelCandidate {
-  std::string name;        ///< "tile_64x32"
-  std::string parameters;  ///< for people
-  std::string function;    ///< public function f of the code (thunk hidet_call_<f>)
+  std::string name;         ///< "tile_64x32"
+  std::string parameters;   ///< for people
+  std::string function;     ///< public function f of the code (thunk hidet_call_<f>)
+  std::string digest = {};  ///< of its text and its compiler: what measurements are kept under
 };
 
 /// A compiled task. A candidate's function takes a pointer for each input, one for each output, then, where
@@ -95,7 +96,8 @@ struct Execution {
 struct ProgramData {
   std::string target;  ///< "x86-64-v3", "x86-64-v4+vnni", "sm_80", "sm_90a", "ptx"
   /// Host code: the shared object that exports hidet_graph_init, hidet_graph_launch, hidet_graph_workspace,
-  /// hidet_graph_output_shapes and the thunks (abi.h). In it:
+  /// hidet_graph_output_shapes and the thunks (abi.h). Where kernels have several candidates hidet_graph_launch_chosen,
+  /// too, which takes the candidate of each. In it:
   ///  - hidet_graph_launch gets a pointer for each of `stored` (on the program's device) and for each model output.
   ///    Outputs that are inputs, weights, repeats of an earlier output or in share_map may be null for it and are filled
   ///    by the runtime: it must not write them.

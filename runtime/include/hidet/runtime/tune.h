@@ -1,8 +1,11 @@
 // tune.h - what measuring the candidates of a parameter space is given and gives.
 // Threading: plain values.
 #pragma once
+#include <hidet/runtime/dim_expr.h>
+
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,13 +19,6 @@ struct TuneProgress {
   double milliseconds = 0;       ///< its time
 };
 
-struct TuneOptions {
-  double budget = 10;  ///< seconds; what was measured until then decides
-  int rounds =
-      10;  ///< measurements of each candidate, in turns; those far behind the best drop out
-  std::function<void(const TuneProgress&)> progress = {};
-};
-
 struct CandidateTime {
   std::string name;
   double milliseconds = 0;  ///< least of its measurements; of no meaning without one
@@ -30,11 +26,43 @@ struct CandidateTime {
   std::string note = {};  ///< why it was not measured, or not to the end
 };
 
+/// What the measurements of a candidate of a model's kernel are kept under.
+struct TuneKey {
+  std::string kernel, candidate;  ///< names, for people
+  std::string digest;             ///< of the candidate's text and compiler (KernelCandidate)
+  std::string dims;               ///< the kernel's symbols: "n=8,s=128"
+  std::string device;             ///< name of the GPU or CPU
+  int threads = 0;                ///< of a CPU
+};
+/// Where measurements are kept beyond one call. One with a note and no measurement is not tried again: before a candidate
+/// runs for the first time it is kept as such, for the case that the process does not survive that.
+struct TuneMemory {
+  std::function<std::optional<CandidateTime>(const TuneKey&)> find;
+  std::function<void(const TuneKey&, const CandidateTime&)> keep;
+};
+
+struct TuneOptions {
+  double budget = 10;  ///< seconds; what was measured until then decides
+  int rounds =
+      10;  ///< measurements of each candidate, in turns; those far behind the best drop out
+  std::function<void(const TuneProgress&)> progress = {};  ///< may throw to stop
+  TuneMemory memory = {};                                  ///< of CompiledModel::tune; empty: none
+};
+
 struct TuneReport {
   std::string function;
   std::vector<int64_t> dims;
   std::vector<CandidateTime> candidates;  ///< in the order of the space
   std::string best;
+  double seconds = 0;
+};
+
+/// What CompiledModel::tune found at some sizes.
+struct ModelTuneReport {
+  SymbolMap dims;
+  std::vector<TuneReport>
+      kernels;            ///< those with several candidates; a dim for each of the kernel's symbols
+  bool complete = false;  ///< every candidate was measured as often as was asked for
   double seconds = 0;
 };
 

@@ -1,0 +1,263 @@
+// tune_test.cpp - candidates of kernels: equal results, what tune keeps, dispatch by sizes, files with a dispatch table.
+#include <hidet/runtime/thread_pool.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/nets.h"
+#include "runtime/compiled/tiny_model.h"
+
+namespace hidet::test {
+namespace {
+
+/// relu(x[n, k] * w + b), with a weight of k x columns.
+FlowGraph product(const DimExpr& n, int64_t k, int64_t columns) {
+  const Tensor x = symbol({n, k}, f32, {}, "x");
+  return trace_from(
+      ops::relu(ops::matmul(x, randn({k, columns}, f32, {}, 1)) + randn({columns}, f32, {}, 2)),
+      {x});
+}
+
+CompiledModel build_space(const FlowGraph& g, int space, const std::string& target = "native") {
+  return optimize(g).build({.targets = {target}, .space = space});
+}
+
+/// The kernel with the most candidates: its index and their number.
+std::pair<size_t, size_t> richest(const CompiledModel& m) {
+  std::pair<size_t, size_t> best{0, 0};
+  const std::vector<TaskInfo> tasks = m.tasks();
+  for (size_t i = 0; i < tasks.size(); i++)
+    if (tasks[i].candidates.size() > best.second) best = {i, tasks[i].candidates.size()};
+  return best;
+}
+
+/// A dispatch table of one row for any sizes: candidate `c` of kernel `k`.
+std::string one_row(const CompiledModel& m, size_t k, size_t c) {
+  std::string header = "device", row = "any";
+  for (const SymbolRange& s : m.symbols()) header += "\t" + s.name, row += "\t1";
+  const std::vector<TaskInfo> tasks = m.tasks();
+  for (size_t i = 0; i < tasks.size(); i++) {
+    header += "\t" + tasks[i].name;
+    row += "\t" + std::to_string(i == k ? c : 0);
+  }
+  return header + "\n" + row + "\n";
+}
+
+double most_apart(const Tensor& a, const Tensor& b) {
+  const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
+  EXPECT_EQ(x.size(), y.size());
+  double most = 0, scale = 0;
+  for (size_t i = 0; i < x.size(); i++) {
+    most = std::max(most, std::fabs(x[i] - y[i]));
+    scale = std::max(scale, std::fabs(y[i]));
+  }
+  return most / std::max(scale, 1e-30);
+}
+
+/// Every candidate of every kernel of `g` gives what the reference gives, through the code and kernel by kernel.
+void expect_candidates_right(const FlowGraph& g, const std::vector<std::vector<Tensor>>& inputs,
+                             int space, size_t least, double tolerance = 2e-6) {
+  CompiledModel m = build_space(g, space);
+  const auto [kernel, count] = richest(m);
+  EXPECT_GE(count, least);
+  std::vector<Tensor> expected;
+  for (const auto& x : inputs) expected.push_back(g.run(x)[0]);
+  for (size_t c = 0; c < count; c++) {
+    m.use_dispatch_table(one_row(m, kernel, c));
+    for (size_t i = 0; i < inputs.size(); i++) {
+      const std::string what = m.tasks()[kernel].candidates[c] + ", inputs " + std::to_string(i);
+      EXPECT_LE(most_apart(m.run(inputs[i])[0], expected[i]), tolerance) << what;
+      std::string ran;
+      const Tensor y = m.run(inputs[i], {.hook = [&](const InstructionEvent& e) {
+                               if (e.candidate != "default") ran = e.candidate;
+                             }})[0];
+      EXPECT_LE(most_apart(y, expected[i]), tolerance) << what;
+      EXPECT_EQ(ran, c == 0 ? "" : m.tasks()[kernel].candidates[c]);
+    }
+  }
+}
+
+TEST(Space, SpaceZeroHasOneCandidateAndSpacesGrow) {
+  const FlowGraph g = product(30, 600, 64);
+  const size_t sizes[] = {richest(build_space(g, 0)).second, richest(build_space(g, 1)).second,
+                          richest(build_space(g, 2)).second};
+  EXPECT_EQ(sizes[0], 1u);
+  EXPECT_GT(sizes[1], 3u);
+  EXPECT_GT(sizes[2], 2 * sizes[1]);
+  EXPECT_THAT(error_of([&] { build_space(g, 3); }), HasSubstr("0, 1 or 2"));
+}
+
+TEST(Space, EveryCandidateOfAProductIsRight) {
+  std::vector<std::vector<Tensor>> inputs;
+  for (const int64_t n : {1, 13, 200, 0}) inputs.push_back({randn({n, 600}, f32, {}, 3)});
+  expect_candidates_right(product("n", 600, 70), inputs, 1, 5);
+  expect_candidates_right(product(197, 600, 70), {{randn({197, 600}, f32, {}, 3)}}, 2, 10);
+}
+
+TEST(Space, EveryCandidateOfALongProductIsRight) {  // K in blocks, rows that are copied
+  const FlowGraph g = product(29, 2100, 100);
+  expect_candidates_right(g, {{randn({29, 2100}, f32, {}, 3)}}, 2, 10);
+}
+
+TEST(Tune, KeepsARowForEachSizeAndSavesIt) {
+  CompiledModel m = build_space(product("n", 64, 96), 1);
+  EXPECT_EQ(m.dispatch_table(), "");
+  int calls = 0;
+  const auto reports = m.tune({{{"n", 1}}, {{"n", 40}}},
+                              {.budget = 60, .rounds = 2, .progress = [&](const TuneProgress& p) {
+                                 calls++;
+                                 EXPECT_LE(p.done, p.total);
+                                 EXPECT_GE(p.eta, 0);
+                               }});
+  EXPECT_GT(calls, 4);
+  ASSERT_EQ(reports.size(), 2u);
+  for (const ModelTuneReport& r : reports) {
+    EXPECT_TRUE(r.complete);
+    ASSERT_EQ(r.kernels.size(), 1u);
+    EXPECT_EQ(r.kernels[0].dims, std::vector<int64_t>{r.dims.at("n")});
+    EXPECT_EQ(r.kernels[0].candidates.size(), richest(m).second);
+    for (const CandidateTime& t : r.kernels[0].candidates) {
+      EXPECT_GT(t.measured, 0) << t.name << t.note;
+      EXPECT_GT(t.milliseconds, 0);
+    }
+  }
+  const std::string table = m.dispatch_table();
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 3);
+  EXPECT_THAT(table, HasSubstr(host_cpu_name() + "\t40\t"));
+  const Folder folder;
+  m.save(folder / "with.hidet", {.save_dispatch_table = true});
+  m.save(folder / "without.hidet");
+  EXPECT_EQ(load_model(folder / "with.hidet").dispatch_table(), table);
+  EXPECT_EQ(load_model(folder / "without.hidet").dispatch_table(), "");
+  m.save(folder / "again.hidet", {.save_dispatch_table = true});
+  EXPECT_EQ(tools_test::read_file(folder / "with.hidet"),
+            tools_test::read_file(folder / "again.hidet"));
+  (void)m.tune({{{"n", 40}}}, {.budget = 60, .rounds = 1});
+  const std::string later = m.dispatch_table();
+  EXPECT_EQ(std::count(later.begin(), later.end(), '\n'), 3)
+      << "a row of the same sizes is replaced";
+}
+
+TEST(Tune, PlantedTimesChooseAndNothingIsMeasuredAgain) {
+  CompiledModel m = build_space(product("n", 64, 96), 1);
+  const std::vector<std::string> names = m.tasks()[richest(m).first].candidates;
+  int kept = 0;
+  TuneOptions o{.budget = 60, .rounds = 3};
+  o.memory.keep = [&](const TuneKey&, const CandidateTime&) { kept++; };
+  // At n = 8 the third candidate takes half the default's time, at n = 64 the best is faster by 1 % only.
+  o.memory.find = [&](const TuneKey& key) -> std::optional<CandidateTime> {
+    EXPECT_EQ(key.device, host_cpu_name());
+    EXPECT_EQ(key.threads, num_threads());
+    EXPECT_FALSE(key.digest.empty());
+    const bool small = key.dims == "n=8";
+    EXPECT_TRUE(small || key.dims == "n=64");
+    double ms = 2;
+    if (key.candidate == names[2]) ms = small ? 1 : 1.98;
+    if (key.candidate == names[1]) return CandidateTime{"", 0, 0, "fails: it was so before"};
+    return CandidateTime{"", ms, 3, ""};
+  };
+  const auto reports = m.tune({{{"n", 8}}, {{"n", 64}}}, o);
+  EXPECT_EQ(kept, 0);
+  EXPECT_EQ(reports[0].kernels[0].best, names[2]);
+  EXPECT_EQ(reports[1].kernels[0].best, "default");
+  EXPECT_TRUE(reports[0].complete && reports[1].complete);
+  // Runs take the row of the nearest size.
+  for (const auto& [n, expected] : std::vector<std::pair<int64_t, std::string>>{
+           {1, names[2]}, {8, names[2]}, {20, names[2]}, {30, "default"}, {500, "default"}}) {
+    std::string ran;
+    (void)m.run({ones({n, 64})}, {.hook = [&](const InstructionEvent& e) { ran = e.candidate; }});
+    EXPECT_EQ(ran, expected) << n;
+  }
+}
+
+TEST(Tune, StoppedAndTakenUpAgain) {
+  CompiledModel m = build_space(product("n", 64, 96), 1);
+  std::map<std::string, CandidateTime> memory;
+  TuneOptions o{.budget = 60, .rounds = 2};
+  o.memory.find = [&](const TuneKey& k) -> std::optional<CandidateTime> {
+    const auto it = memory.find(k.digest + k.dims);
+    return it == memory.end() ? std::nullopt : std::optional(it->second);
+  };
+  o.memory.keep = [&](const TuneKey& k, const CandidateTime& t) { memory[k.digest + k.dims] = t; };
+  o.progress = [](const TuneProgress& p) {
+    if (p.done == 4) throw Error(ErrorCode::cancelled, "stopped");
+  };
+  EXPECT_EQ(error_of([&] { m.tune({{{"n", 9}}}, o); }, ErrorCode::cancelled), "stopped");
+  EXPECT_THAT(m.dispatch_table(), HasSubstr("\t9\t")) << "what was measured is used";
+  int measured = 0;
+  for (const auto& [key, t] : memory) measured += t.measured;
+  EXPECT_EQ(measured, 4);
+  int runs = 0;
+  o.progress = [&](const TuneProgress& p) { runs = p.done; };
+  const ModelTuneReport r = m.tune({{{"n", 9}}}, o)[0];
+  EXPECT_TRUE(r.complete);
+  int total = 0;
+  for (const CandidateTime& t : r.kernels[0].candidates) total += t.measured;
+  EXPECT_EQ(runs, total - 4) << "only the rest was measured";
+  runs = 0;
+  (void)m.tune({{{"n", 9}}}, o);
+  EXPECT_EQ(runs, 0);
+}
+
+/// tiny::model with candidates that are wrong, that fail, and that are slow; the last one is as good as the default.
+ModelData model_of_bad_candidates() {
+  ModelData d = tiny::model();
+  d.programs[0].code = tiny::compile(std::string(tiny::kCode) + R"(
+int32_t hidet_graph_launch_chosen(hidet_ctx* c, const int64_t* s, void* const* in, void* const* out, void* const* w,
+                                  void* ws, const int32_t* candidates) {
+  return hidet_graph_launch(c, s, in, out, w, ws);
+}
+int32_t hidet_call_wrong(hidet_ctx* c, const hidet_value* a) {
+  int32_t status = hidet_call_scale_relu(c, a);
+  ((float*)a[2].p)[0] += 1;
+  return status;
+}
+int32_t hidet_call_lazy(hidet_ctx* c, const hidet_value* a) { return 0; }
+int32_t hidet_call_fails(hidet_ctx* c, const hidet_value* a) { return H->raise(c, 2, "no such thing"); }
+int32_t hidet_call_slow(hidet_ctx* c, const hidet_value* a) {
+  for (volatile int i = 0; i < 3000000; i++) {}
+  return hidet_call_scale_relu(c, a);
+}
+)");
+  for (const char* name : {"wrong", "lazy", "fails", "slow"})
+    d.programs[0].kernels[0].candidates.push_back(
+        {name, "", name, std::string("digest of ") + name});
+  return d;
+}
+
+TEST(Tune, WhatIsWrongOrFailsNeverWinsAndIsReported) {
+  CompiledModel m = CompiledModel::from_data(model_of_bad_candidates());
+  std::map<std::string, std::vector<std::string>> notes;
+  TuneOptions o{.budget = 60, .rounds = 3};
+  o.memory.keep = [&](const TuneKey& k, const CandidateTime& t) {
+    notes[k.candidate].push_back(t.note);
+  };
+  const TuneReport r = m.tune({{{"n", 5}}}, o)[0].kernels.at(0);
+  EXPECT_EQ(r.best, "default");
+  EXPECT_GE(r.candidates[0].measured, 1);
+  EXPECT_THAT(r.candidates[1].note, HasSubstr("wrong: its results differ"));
+  EXPECT_THAT(r.candidates[2].note, HasSubstr("wrong: its results differ")) << "wrote nothing";
+  EXPECT_THAT(r.candidates[3].note, HasSubstr("fails: no such thing"));
+  EXPECT_THAT(r.candidates[4].note, HasSubstr("far behind"));
+  for (const int c : {1, 2, 3}) EXPECT_EQ(r.candidates[c].measured, 0);
+  // Before its first run each is kept as one that did not come back, for the next process.
+  for (const char* name : {"wrong", "fails", "slow"})
+    EXPECT_THAT(notes[name].at(0), HasSubstr("the process ended while")) << name;
+  EXPECT_EQ(notes["slow"].at(1), "");
+}
+
+TEST(Tune, WhatItRefuses) {
+  CompiledModel one = build(product("n", 8, 16));
+  EXPECT_THAT(error_of([&] { one.tune({{{"n", 1}}}); }), HasSubstr("one candidate each"));
+  CompiledModel m = build_space(product("n", 64, 96), 1);
+  EXPECT_THAT(error_of([&] { m.tune({{}}); }), HasSubstr("'n' of 'model' has no size"));
+  EXPECT_THAT(error_of([&] { m.tune({{{"n", 1}, {"s", 2}}}); }), HasSubstr("no symbol 's'"));
+  EXPECT_THAT(error_of([&] { m.tune({{{"n", -1}}}); }), HasSubstr("-1"));
+  EXPECT_THAT(error_of([&] { m.tune({{{"n", 1}}}, {.budget = 0}); }), HasSubstr("budget"));
+  EXPECT_THAT(error_of([&] { m.use_dispatch_table("device\n"); }, ErrorCode::bad_file),
+              HasSubstr("dispatch_table.txt"));
+  EXPECT_THAT(error_of([&] { CompiledModel().tune({}); }), HasSubstr("empty"));
+}
+
+}  // namespace
+}  // namespace hidet::test
