@@ -32,8 +32,8 @@ __device__ int* hidet_error_word;
 
 // Meaning as ir/core/fold.h says.
 constexpr const char kHelpers[] =
-    R"(template <class T> __device__ __forceinline__ T hidet_max(T a, T b) { return (a > b) | (a != a) ? a : b; }
-template <class T> __device__ __forceinline__ T hidet_min(T a, T b) { return (a < b) | (a != a) ? a : b; }
+    R"(template <class T> __device__ __forceinline__ T hidet_max(T a, T b) { return (b > a) | (b != b) ? b : a; }
+template <class T> __device__ __forceinline__ T hidet_min(T a, T b) { return (b < a) | (b != b) ? b : a; }
 template <class T> __device__ __forceinline__ T hidet_div(T a, T b) { return b == 0 ? T(0) : (T(-1) < T(0) && b == T(-1)) ? T(0 - a) : T(a / b); }
 template <class T> __device__ __forceinline__ T hidet_mod(T a, T b) { return b == 0 || (T(-1) < T(0) && b == T(-1)) ? T(0) : T(a % b); }
 template <class T> __device__ __forceinline__ T hidet_floordiv(T a, T b) {

@@ -123,17 +123,18 @@ std::string Prelude::min_max(BinaryOp op, const Type& t) {
   const std::string name = std::string("hidet_") + info(op).name + "_" + suffix(t);
   if (!once(name)) return name;
   const std::string T = type(t), cmp = op == BinaryOp::max ? ">" : "<";
-  // NaN in either operand is the result: a NaN is taken by a != a, b's by the failed comparison.
-  const std::string take_a =
-      t.dtype().is_float() ? "(a " + cmp + " b) | (a != a)" : "a " + cmp + " b";
+  // NaN in either operand is the result: b's is taken by b != b, a's by the failed comparison. Of two equal ones a is: so
+  // that with a constant b, where b != b folds away, this is one x86 instruction.
+  const std::string take_b =
+      t.dtype().is_float() ? "(b " + cmp + " a) | (b != b)" : "b " + cmp + " a";
   if (!t.is_vector()) {
-    add("static inline " + T + " " + name + "(" + T + " a, " + T + " b) { return " + take_a +
-        " ? a : b; }\n");
+    add("static inline " + T + " " + name + "(" + T + " a, " + T + " b) { return " + take_b +
+        " ? b : a; }\n");
     return name;
   }
   const std::string I = type(Type::vector(int_of_width(t.dtype().bits()), t.lanes()));
   add("static inline " + T + " " + name + "(" + T + " a, " + T + " b) { " + I + " m = (" + I +
-      ")(" + take_a + "); return (" + T + ")((m & (" + I + ")a) | (~m & (" + I + ")b)); }\n");
+      ")(" + take_b + "); return (" + T + ")((m & (" + I + ")b) | (~m & (" + I + ")a)); }\n");
   return name;
 }
 

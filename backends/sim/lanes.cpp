@@ -58,8 +58,8 @@ constexpr auto fadd = [](float a, float b) { return a + b; };
 constexpr auto fsub = [](float a, float b) { return a - b; };
 constexpr auto fmul = [](float a, float b) { return a * b; };
 constexpr auto fdiv = [](float a, float b) { return a / b; };
-constexpr auto fmin = [](float a, float b) { return a != a ? a : b != b ? b : a < b ? a : b; };
-constexpr auto fmax = [](float a, float b) { return a != a ? a : b != b ? b : a > b ? a : b; };
+constexpr auto fmin = [](float a, float b) { return b < a || b != b ? b : a; };
+constexpr auto fmax = [](float a, float b) { return b > a || b != b ? b : a; };
 template <auto F>
 constexpr auto in_i32 =
     [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<int32_t>(F(a, b))); };

@@ -32,8 +32,8 @@ bool fast_float(BinaryOp op, const double* a, const double* b, double* out, int 
     case BinaryOp::sub: return loop([](T x, T y) { return x - y; });
     case BinaryOp::mul: return loop([](T x, T y) { return x * y; });
     case BinaryOp::div: return loop([](T x, T y) { return x / y; });
-    case BinaryOp::min: return loop([](T x, T y) { return x != x || x < y ? x : y; });
-    case BinaryOp::max: return loop([](T x, T y) { return x != x || x > y ? x : y; });
+    case BinaryOp::min: return loop([](T x, T y) { return y < x || y != y ? y : x; });
+    case BinaryOp::max: return loop([](T x, T y) { return y > x || y != y ? y : x; });
     default: return false;
   }
 }

@@ -141,8 +141,8 @@ T eval_typed(BinaryOp op, T a, T b) {
       const T r = std::fmod(a, b);
       return r != 0 && (r < 0) != (b < 0) ? r + b : r;
     }
-    case BinaryOp::min: return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? a : b;
-    case BinaryOp::max: return std::isnan(a) ? a : std::isnan(b) ? b : a > b ? a : b;
+    case BinaryOp::min: return b < a || b != b ? b : a;
+    case BinaryOp::max: return b > a || b != b ? b : a;
     case BinaryOp::pow: return std::pow(a, b);
     default: break;
   }

@@ -76,11 +76,26 @@ Expr add(Expr a, Expr b) { return make_binary(BinaryOp::add, std::move(a), std::
 Expr mul(Expr a, Expr b) { return make_binary(BinaryOp::mul, std::move(a), std::move(b)); }
 Expr constant(int64_t v, const Expr& like) { return make_int(v, like->type); }
 
-/// Indices in order, the last fastest: ((i0 * n1 + i1) * n2 + i2) ...
+/// e where the indices are e / n and e % n with the extent n, a constant; else null.
+Expr taken_apart(const Expr& quotient, const Expr& rest, const Expr& extent) {
+  const Binary *q = as<Binary>(quotient), *r = as<Binary>(rest);
+  int64_t n = 0, by_q = 0, by_r = 0;
+  if (!q || !r || q->op != BinaryOp::div || r->op != BinaryOp::mod) return {};
+  if (!is_const_int(extent, &n) || !is_const_int(q->b, &by_q) || !is_const_int(r->b, &by_r))
+    return {};
+  return n > 0 && by_q == n && by_r == n && equal(q->a, r->a) ? q->a : Expr();
+}
+/// Indices in order, the last fastest: ((i0 * n1 + i1) * n2 + i2) ... Two that one number was taken apart into are that number.
 Expr horner(const std::vector<Expr>& shape, const std::vector<Expr>& indices) {
   if (indices.empty()) return make_int(0, Type(i32));
-  Expr offset = indices[0];
-  for (size_t d = 1; d < indices.size(); d++) offset = add(mul(offset, shape[d]), indices[d]);
+  Expr above, last = indices[0], offset = last;
+  for (size_t d = 1; d < indices.size(); d++) {
+    const Expr whole = taken_apart(last, indices[d], shape[d]);
+    if (!whole) above = mul(offset, shape[d]);
+    else if (above) above = mul(above, shape[d]);
+    last = whole ? whole : indices[d];
+    offset = above ? add(above, last) : last;
+  }
   return offset;
 }
 /// Tiles and places in a tile of a composed layout.

@@ -100,8 +100,8 @@ class Interpreter {
       case BinaryOp::sub: return rounded(a - b, t);
       case BinaryOp::mul: return rounded(a * b, t);
       case BinaryOp::div: return t == f32 ? static_cast<float>(a) / static_cast<float>(b) : a / b;
-      case BinaryOp::min: return std::isnan(a) || std::isnan(b) ? NAN : a < b ? a : b;
-      default: return std::isnan(a) || std::isnan(b) ? NAN : a > b ? a : b;
+      case BinaryOp::min: return std::isnan(a) || std::isnan(b) ? NAN : b < a ? b : a;
+      default: return std::isnan(a) || std::isnan(b) ? NAN : b > a ? b : a;
     }
   }
   static Wide integers(BinaryOp op, Wide a, Wide b, DType t) {
