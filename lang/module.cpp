@@ -266,16 +266,18 @@ ir::Module detail::assemble(const ModuleState& state, const ModuleState* joined)
 }
 
 ir::Module ScriptModule::module() const {
-  return space_->dims.empty() ? assemble(*state_)
-                              : record_candidates(*state_, *space_, 1)[0].module;
+  if (space_->dims.empty()) return assemble(*state_);
+  LeftOut left_out(*state_, *space_);
+  return record_candidates(*state_, *space_, left_out, 1)[0].module;
 }
 
 std::string ScriptModule::ir() const { return ir::print(module()); }
 
 CompiledModule ScriptModule::build(const BuildOptions& options) const {
   if (space_->dims.empty()) return build_module(module(), options);
-  return CompiledModule(
-      compile_candidates(*state_, *space_, record_candidates(*state_, *space_), options));
+  LeftOut left_out(*state_, *space_);
+  std::vector<Candidate> candidates = record_candidates(*state_, *space_, left_out);
+  return CompiledModule(compile_candidates(std::move(candidates), options, left_out));
 }
 
 std::string ScriptModule::lowered(const std::string& target) const {

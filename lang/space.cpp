@@ -67,35 +67,25 @@ std::vector<Params> combinations(const std::vector<SpaceDim>& dims) {
   return out;
 }
 
-/// True for what a candidate may fail with; anything else is no property of the candidate.
+/// True for what a candidate may fail with (`internal`: the compiler refuses its text); anything else is no property of the candidate.
 bool is_refusal(const Error& e) {
-  return e.code() == ErrorCode::usage || e.code() == ErrorCode::unsupported;
+  return e.code() == ErrorCode::usage || e.code() == ErrorCode::unsupported ||
+         e.code() == ErrorCode::internal;
 }
-
-/// Notes each candidate that is left out; the first reason is kept for where none is left.
-class LeftOut {
- public:
-  LeftOut(const ModuleState& state, const Space& space) : state_(state), space_(space) {}
-  void note(const std::string& candidate, const std::string& reason) {
-    log_note("candidate " + candidate + " of '" + state_.name + "' is left out: " + reason);
-    if (first_.empty()) first_ = candidate + ": " + reason;
-  }
-  void require(bool some) const {
-    HIDET_REQUIRE(some, ErrorCode::usage, space_.loc.text(), "no candidate of '", state_.name,
-                  "' can be built; ", first_);
-  }
-
- private:
-  const ModuleState& state_;
-  const Space& space_;
-  std::string first_;
-};
 }  // namespace
 
+void LeftOut::note(const std::string& candidate, const std::string& reason) {
+  log_note("candidate " + candidate + " of '" + state_.name + "' is left out: " + reason);
+  reasons_ += "; " + candidate + ": " + reason;
+}
+void LeftOut::require(bool some) const {
+  HIDET_REQUIRE(some, ErrorCode::usage, space_.loc.text(), "no candidate of '", state_.name,
+                "' can be built", reasons_);
+}
+
 std::vector<Candidate> detail::record_candidates(const ModuleState& state, const Space& space,
-                                                 size_t most) {
+                                                 LeftOut& left_out, size_t most) {
   std::vector<Candidate> out;
-  LeftOut left_out(state, space);
   for (const Params& params : combinations(space.dims)) {
     if (out.size() == most) break;
     try {
@@ -117,9 +107,8 @@ std::vector<Candidate> detail::record_candidates(const ModuleState& state, const
   return out;
 }
 
-ModuleData detail::compile_candidates(const ModuleState& state, const Space& space,
-                                      std::vector<Candidate> candidates,
-                                      const BuildOptions& options) {
+ModuleData detail::compile_candidates(std::vector<Candidate> candidates,
+                                      const BuildOptions& options, LeftOut& left_out) {
   std::vector<ModuleData> built(candidates.size());
   std::vector<std::exception_ptr> failures(candidates.size());
   std::vector<std::string> reports(candidates.size());
@@ -141,7 +130,6 @@ ModuleData detail::compile_candidates(const ModuleState& state, const Space& spa
     if (options.report) *options.report += report;
 
   std::vector<ModuleData> good;
-  LeftOut left_out(state, space);
   for (size_t i = 0; i < candidates.size(); i++) try {
       if (failures[i]) std::rethrow_exception(failures[i]);
       good.push_back(std::move(built[i]));

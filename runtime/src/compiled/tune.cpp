@@ -1,13 +1,16 @@
-// tune.cpp - measures the candidates of a parameter space, and the kernels of one call, on copies of the arguments.
+// tune.cpp - measures the candidates of a parameter space, and the kernels of one call, on copies of the arguments. Each call finds
+// the copies as the arguments are. A candidate for the CPU runs first in a process of its own, where it may crash or never end.
 // Threading: thread-safe; a measurement is of use on a quiet machine only.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <deque>
 
 #include "hidet/runtime/cuda.h"
 #include "hidet/runtime/error.h"
 #include "src/compiled/code.h"
+#include "src/compiled/trial.h"
 
 namespace hidet {
 namespace {
@@ -21,6 +24,9 @@ constexpr double kMeasured = 2e-3;  // seconds of calls that one measurement tak
 constexpr int kMostCalls = 100;     // but no more calls than this
 constexpr double kBehind = 1.5;     // a candidate this much slower than the best drops out
 constexpr int kLeastRounds = 3;     // but not before so many rounds
+constexpr double kLeastTrial =
+    0.25;                         // seconds that a first call may take, however small the budget
+constexpr double kHopeless = 50;  // a first call this much longer than the shortest is given up
 
 /// Copies of a call's tensors; tensors on the same memory share a copy. Numbers pass as they are.
 class ArgumentCopies {
@@ -43,41 +49,91 @@ class ArgumentCopies {
       args_.emplace_back(same == copies_.end() ? copies_.back().to : same->to);
     }
   }
-  /// Makes the copies what the arguments are.
-  void restore() const {
-    for (const Copy& c : copies_) c.to.copy_from(c.from);
-  }
   std::span<const CallArg> args() const { return args_; }
+  /// Makes the copies what the arguments are, where a call was seen to change them.
+  void restore() const {
+    for (const Copy& c : copies_)
+      if (c.changes) c.to.copy_from(c.from);
+  }
+  /// After a call: sees which copies it changed.
+  void note_changes() {
+    for (Copy& c : copies_) c.changes = c.changes || !same_bytes(c.from, c.to);
+  }
+  bool changing() const {
+    return std::any_of(copies_.begin(), copies_.end(), [](const Copy& c) { return c.changes; });
+  }
 
  private:
   struct Copy {
     Tensor from, to;
+    bool changes = false;
   };
+  static bool same_bytes(const Tensor& a, const Tensor& b) {
+    const Tensor x = a.cpu(), y = b.cpu();
+    return std::memcmp(x.data(), y.data(), static_cast<size_t>(x.bytes())) == 0;
+  }
   std::deque<Copy> copies_;  // a deque: args_ points into it
   std::vector<CallArg> args_;
 };
 
-/// Milliseconds of one call, from `calls` in a row.
+void call_once(const runtime::LoadedCode& code, size_t function, const ArgumentCopies& copies) {
+  (void)runtime::call_loaded(code, function, copies.args());
+}
+
+/// Milliseconds of one call on the CPU, from `calls` of them; what calls change is restored between.
+double measure_cpu(const runtime::LoadedCode& code, size_t function, const ArgumentCopies& copies,
+                   int calls) {
+  const bool changing = copies.changing();
+  double seconds = 0;
+  auto start = Clock::now();
+  for (int i = 0; i < calls; ++i) {
+    if (changing) {
+      copies.restore();
+      start = Clock::now();
+    }
+    call_once(code, function, copies);
+    if (changing || i + 1 == calls) seconds += seconds_since(start);
+  }
+  return seconds * 1e3 / calls;
+}
+
+/// The same on a GPU. Nothing waits between the calls, so that the host is ahead of the GPU, and gaps are not measured.
+double measure_gpu(const runtime::LoadedCode& code, size_t function, const ArgumentCopies& copies,
+                   int calls) {
+  const bool changing = copies.changing();
+  const int device = code.data.device.index();
+  cuda_synchronize(device);
+  std::deque<std::pair<CudaEvent, CudaEvent>> spans;
+  for (int i = 0; i < calls; ++i) {
+    if (changing) copies.restore();
+    if (changing || i == 0) {
+      spans.emplace_back(CudaEvent(device), CudaEvent(device));
+      spans.back().first.record(nullptr);
+    }
+    call_once(code, function, copies);
+    if (changing || i + 1 == calls) spans.back().second.record(nullptr);
+  }
+  double ms = 0;
+  for (auto& [begin, end] : spans) ms += static_cast<double>(end.since(begin));
+  code.check_kernels();
+  return ms / calls;
+}
+
+/// The first call in this process: loads code, and sees what it changes.
+void first_call(const runtime::LoadedCode& code, size_t function, ArgumentCopies& copies) {
+  copies.restore();
+  call_once(code, function, copies);
+  if (!code.data.images.empty()) {
+    cuda_synchronize(code.data.device.index());
+    code.check_kernels();
+  }
+  copies.note_changes();
+}
+
 double measure(const runtime::LoadedCode& code, size_t function, const ArgumentCopies& copies,
                int calls) {
   copies.restore();
-  const auto run = [&] {
-    for (int i = 0; i < calls; ++i) (void)runtime::call_loaded(code, function, copies.args());
-  };
-  if (code.data.images.empty()) {
-    const auto start = Clock::now();
-    run();
-    return seconds_since(start) * 1e3 / calls;
-  }
-  const int device = code.data.device.index();
-  cuda_synchronize(device);
-  CudaEvent begin(device), end(device);
-  begin.record(nullptr);
-  run();
-  end.record(nullptr);
-  const float ms = end.since(begin);
-  code.check_kernels();
-  return static_cast<double>(ms) / calls;
+  return (code.data.images.empty() ? measure_cpu : measure_gpu)(code, function, copies, calls);
 }
 
 class Tuning {
@@ -139,7 +195,9 @@ class Tuning {
         return true;
       }
       try {
-        (void)measure(space_.at(i), function_, copies_, 1);
+        t.note = try_it(i);
+        if (!t.note.empty()) return true;
+        first_call(space_.at(i), function_, copies_);
         take(i, measure(space_.at(i), function_, copies_, 1));
       } catch (const Error& e) {
         t.note = e.what();
@@ -150,6 +208,23 @@ class Tuning {
       report_progress(i, options_.rounds + 1);
       return false;
     });
+  }
+
+  /// Why a candidate for the CPU cannot be called here; "" where it can.
+  std::string try_it(size_t i) {
+    const runtime::LoadedCode& code = space_.at(i);
+    if (!code.data.images.empty()) return "";
+    const double rest = options_.budget - seconds_since(start_);
+    const auto others = static_cast<double>(space_.size() - i);
+    double limit = rest / (others + 1);
+    if (shortest_ > 0) limit = std::min(limit, kHopeless * shortest_);
+    copies_.restore();
+    const auto start = Clock::now();
+    const std::string problem = runtime::try_in_child([&] { call_once(code, function_, copies_); },
+                                                      std::max(limit, kLeastTrial));
+    const double took = seconds_since(start);
+    if (problem.empty()) shortest_ = shortest_ > 0 ? std::min(shortest_, took) : took;
+    return problem;
   }
 
   void drop_slow() {
@@ -174,12 +249,13 @@ class Tuning {
   const size_t function_;
   const TuneOptions& options_;
   TuneReport& report_;
-  const ArgumentCopies copies_;
+  ArgumentCopies copies_;
   std::vector<int> calls_;
   std::vector<size_t> left_;
   const Clock::time_point start_ = Clock::now();
   int done_ = 0;
   double last_ = 0;
+  double shortest_ = 0;  // first call, in seconds; 0: none yet
 };
 
 }  // namespace
@@ -196,10 +272,12 @@ TuneReport CompiledFunction::tune_call(const TuneOptions& options,
   Tuning tuning(*code_->space, static_cast<size_t>(index_), options, args, report);
   tuning.run();
   const size_t best = tuning.best();
-  if (best == code_->space->size())
-    throw Error(ErrorCode::usage, detail::concat("no candidate of '", code_->data.name,
-                                                 "' runs: ", report.candidates[0].name, ": ",
-                                                 report.candidates[0].note));
+  if (best == code_->space->size()) {
+    std::string reasons;
+    for (const CandidateTime& c : report.candidates) reasons += "; " + c.name + ": " + c.note;
+    throw Error(ErrorCode::usage,
+                detail::concat("no candidate of '", code_->data.name, "' runs", reasons));
+  }
   report.best = report.candidates[best].name;
   code_->space->keep(report.function, report.dims, best);
   return report;
@@ -208,9 +286,9 @@ TuneReport CompiledFunction::tune_call(const TuneOptions& options,
 Profile CompiledFunction::profile_call(std::span<const CallArg> args) const {
   const runtime::LoadedCode& code =
       code_->space ? code_->space->choose(info().name, runtime::dims_of(info(), args)) : *code_;
-  const ArgumentCopies copies(info(), args);
+  ArgumentCopies copies(info(), args);
   const size_t index = static_cast<size_t>(index_);
-  (void)measure(code, index, copies, 1);  // loads code, fills caches
+  first_call(code, index, copies);  // loads code, fills caches
   copies.restore();
   Profile profile;
   (void)runtime::call_loaded(code, index, copies.args(), &profile);
