@@ -1,9 +1,9 @@
 // Parameter spaces: candidates built, left out, measured on copies, chosen by dims; times of a call.
-#include <hidet/runtime/log.h>
 #include <hidet/runtime/tensor.h>
 
 #include <algorithm>
 
+#include "notes.h"
 #include "refusal.h"
 
 namespace hidet::lang {
@@ -34,19 +34,9 @@ ScriptModule adds_its_tile(std::vector<int64_t> tiles) {
   return m;
 }
 
-/// The notes logged while `work` runs.
-template <class Work>
-std::vector<std::string> notes_of(Work work) {
-  std::vector<std::string> notes;
-  set_log([&](const std::string& note) { notes.push_back(note); });
-  work();
-  set_log({});
-  return notes;
-}
-
 TEST(Space, CandidatesAreBuiltOrLeftOutWithANote) {
   CompiledModule built;
-  const auto notes = notes_of([&] { built = adds_its_tile({3, 7, 1, 14}).build(); });
+  const auto notes = candidate_notes([&] { built = adds_its_tile({3, 7, 1, 14}).build(); });
   EXPECT_THAT(built.candidates(), ElementsAre("tile=3", "tile=1"));
   EXPECT_THAT(notes, ElementsAre(HasSubstr("candidate tile=7 of 'adds_its_tile' is left out: no "
                                            "multiples of 7, such as 7"),
@@ -58,7 +48,7 @@ TEST(Space, CandidatesAreBuiltOrLeftOutWithANote) {
 }
 
 TEST(Space, NoneLeftIsAnError) {
-  (void)notes_of([] {
+  (void)candidate_notes([] {
     try {
       (void)adds_its_tile({7, 14}).build();
       FAIL();
@@ -212,7 +202,7 @@ TEST(Space, KernelsOfAGpuAreCompiledForEach) {
   });
   CompiledModule built;
   std::string report;
-  const auto notes = notes_of(
+  const auto notes = candidate_notes(
       [&] { built = m.build({.cuda_arch = "sm_80", .use_cache = false, .report = &report}); });
   EXPECT_THAT(built.candidates(), ElementsAre("tile=64", "tile=128"));
   // What the assembler says of each, in their order.

@@ -1,11 +1,11 @@
 // Rows 59 and 61 of tests/cases/bug_reports.md: tuning calls a kernel many times, and the caller sees none of it; a candidate that
 // cannot be compiled, crashes or never ends is left out with its reason.
 #include <hidet/hidet.h>
-#include <hidet/runtime/log.h>
 #include <hidet/runtime/tensor.h>
 
 #include <chrono>
 
+#include "notes.h"
 #include "refusal.h"
 
 namespace hidet::lang {
@@ -115,18 +115,9 @@ void faulty(ScriptModule& s, int64_t how) {
   });
 }
 
-template <class Work>
-std::vector<std::string> notes_of(Work work) {
-  std::vector<std::string> notes;
-  set_log([&](const std::string& note) { notes.push_back(note); });
-  work();
-  set_log({});
-  return notes;
-}
-
 TEST(Reports, Row61CandidatesThatFailAreLeftOut) {
   CompiledModule built;
-  const auto notes = notes_of([&] {
+  const auto notes = candidate_notes([&] {
     built = with_space("faulty", {kRefused, kNoAssembly, kEndless, kFault, kTraps, kAsserts, kGood},
                        faulty)
                 .build();
@@ -151,7 +142,7 @@ TEST(Reports, Row61CandidatesThatFailAreLeftOut) {
 
 TEST(Reports, Row61WithoutAGoodOneTheErrorListsAll) {
   CompiledModule built;
-  (void)notes_of(
+  (void)candidate_notes(
       [&] { built = with_space("faulty", {kEndless, kFault, kAsserts}, faulty).build(); });
   const Tensor x = full({1}, 1), y = zeros({1});
   try {
@@ -171,10 +162,10 @@ TEST(Reports, Row61WithoutAGoodOneTheErrorListsAll) {
   sums(a, b, 1000);
   EXPECT_EQ(b.to_vector<float>(), std::vector<float>(1000, 1));
   try {
-    (void)notes_of([&] { (void)with_space("none", {kRefused, kNoAssembly}, faulty).build(); });
+    (void)candidate_notes(
+        [&] { (void)with_space("none", {kRefused, kNoAssembly}, faulty).build(); });
     FAIL();
   } catch (const Error& e) {
-    set_log({});
     EXPECT_THAT(e.what(), AllOf(HasSubstr("no candidate of 'none' can be built; t=0: refused at"),
                                 HasSubstr("; t=1: ")));
   }
@@ -183,7 +174,7 @@ TEST(Reports, Row61WithoutAGoodOneTheErrorListsAll) {
 // For a GPU: a tile over the shared memory, text that the CUDA compiler refuses, and a good one.
 TEST(Reports, Row61OnAGpuWhatCannotBeBuiltIsLeftOut) {
   CompiledModule built;
-  const auto notes = notes_of([&] {
+  const auto notes = candidate_notes([&] {
     built = with_space("gpu", {20000, 1, 64}, [](ScriptModule& s, int64_t tile) {
               s.cuda_kernel("k", [&](Function& f) {
                 auto y = f.arg("y", ptr(f32));
