@@ -1,6 +1,7 @@
 // recurrence.cpp - the steps of an LSTM, GRU or simple RNN over time, when the inputs' product is done already: one
 // kernel that walks through the steps, a sequence and direction a task. The recurrent weights come in panels of 64
-// bytes of hidden units, [d, panels, h, gates, lanes], so that a step reads them in order.
+// bytes of hidden units, [d, panels, h, gates, lanes], so that a step reads them in order; every other step reads them
+// backwards: what does not fit the L2 cache is fetched again, the rest is still there (docs/cpu_kernels.md, 7b).
 // Gates as in ONNX: i o f c; z r h; h. The state lives in the outputs `last` and `cell`.
 // f32 and f64 only. The reference is a plain loop of doubles.
 #include <hidet/lang/build.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "core/op_common.h"
 
@@ -179,6 +181,7 @@ class Script {
       const auto y = lang::let("y", out_[0] + place(at) * num(c_.h));
       const auto x =
           lang::let("x", in_[0] + ((at * batch + row) * num(c_.d) + d) * num(c_.gates * c_.h));
+      odd_ = lang::let("odd", s % num(2) == num(1));
       step(d, x, y, state, cell.get());
       for (auto j : lang::range(num(c_.h))) state[j] = y[j];
     }
@@ -214,32 +217,31 @@ class Script {
   }
 
   using Sums = std::function<Value(int64_t gate)>;
-  /// For each panel the products of `count` gates from `first` on with `source`, then `unit` for each hidden unit.
+  /// The products of `count` gates from `first` on with `source`, panel by panel, then `unit` for each hidden unit.
   void panels(const Value& d, const lang::Handle& source, int64_t first, int64_t count,
               const std::function<void(const Value& j, const Sums&)>& unit) {
-    const auto width = static_cast<int>(c_.lanes);
-    const auto panel = [&](const Value& p, bool whole) {
+    const auto sums = lang::registers("sums", c_.dtype, {num(c_.panels() * count * c_.lanes)});
+    for (auto turn : lang::range(num(c_.panels()))) {
+      const auto p =
+          lang::let("p", lang::select(*odd_, Value(num(c_.panels() - 1) - turn), Value(turn)));
       const auto weights = lang::let(
           "weights", in_[1] + (d * num(c_.panels()) + p) * num(c_.h * c_.gates * c_.lanes) +
                          num(first * c_.lanes));
-      const auto sums = lang::registers("sums", c_.dtype, {num(count * c_.lanes)});
-      products(source, weights, sums, count);
-      const auto lane = [&](const Value& l) {
-        const auto j = lang::let("j", p * num(c_.lanes) + l);
-        unit(j, [&](int64_t g) { return Value(sums(num(g * c_.lanes) + l)); });
-      };
-      if (whole) {
-        for (auto l : lang::vectorize(num(width))) lane(l);
-      } else {
-        for (auto l : lang::range(num(c_.h % c_.lanes))) lane(l);
-      }
+      products(source, weights, sums, p * num(count * c_.lanes), count);
+    }
+    const auto lane = [&](const Value& p, const Value& l) {
+      // No variable: the vectorizer sees that it runs along.
+      unit(p * num(c_.lanes) + l, [&](int64_t g) {
+        return Value(sums(p * num(count * c_.lanes) + (num(g * c_.lanes) + l)));
+      });
     };
-    for (auto p : lang::range(num(c_.h / c_.lanes))) panel(p, true);
-    if (c_.h % c_.lanes) panel(num(c_.h / c_.lanes), false);
+    for (auto p : lang::range(num(c_.h / c_.lanes)))
+      for (auto l : lang::vectorize(num(c_.lanes))) lane(p, l);
+    for (auto l : lang::range(num(c_.h % c_.lanes))) lane(num(c_.h / c_.lanes), l);
   }
 
   void products(const lang::Handle& source, const lang::Handle& weights, const lang::Handle& sums,
-                int64_t count) {
+                const Value& at_sums, int64_t count) {
     const auto width = static_cast<int>(c_.lanes);
     const ir::Type vector = ir::Type::vector(c_.dtype, width);
     std::vector<std::unique_ptr<lang::Var>> total;
@@ -255,7 +257,7 @@ class Script {
                                                    total[static_cast<size_t>(g)]->value());
     }
     for (int64_t g = 0; g < count; g++)
-      sums.store({num(g * c_.lanes)}, total[static_cast<size_t>(g)]->value());
+      sums.store({at_sums + num(g * c_.lanes)}, total[static_cast<size_t>(g)]->value());
   }
 
   Value act(size_t i, const Value& x) const { return c_.act[i]->value(x); }
@@ -293,6 +295,7 @@ class Script {
 
   Cell c_;
   std::vector<lang::Handle> in_, out_;
+  std::optional<Value> odd_;  ///< of the step
 };
 
 ir::Task compute(const OpCall& call) {
