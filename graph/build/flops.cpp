@@ -45,7 +45,7 @@ DimExpr flops(const Compute& c) { return volume(shape_of(c.tensor)) * flops(c.va
 }  // namespace
 
 DimExpr flops_of(const FusedTask& fused) {
-  DimExpr total = 0;
+  DimExpr total = fused.before ? flops_of(*fused.before) : DimExpr(0);
   for (const Compute& c : fused.anchor.computes) total = total + flops(c);
   for (const std::optional<Compute>& p : fused.prologues)
     if (p) total = total + flops(*p);

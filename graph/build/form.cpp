@@ -17,26 +17,32 @@ class FormWriter {
 
   Stmt run() {
     for (const VarRef& v : fused_.parameters()) variable(v);
-    const Task& anchor = fused_.anchor;
+    anchor_of(fused_);
+    return make_seq(std::move(out_));
+  }
+
+ private:
+  void anchor_of(const FusedTask& fused) {
+    if (fused.before) {
+      note("before");
+      anchor_of(*fused.before);
+    }
+    const Task& anchor = fused.anchor;
     note(anchor.name);
     for (const auto& [name, value] : anchor.attrs) note(name + " " + std::to_string(value));
     for (const auto& [output, input] : anchor.share_map)
       note("share " + std::to_string(output) + " " + std::to_string(input));
     if (anchor.opaque) note(print(*anchor.opaque));
     for (const VarRef& v : anchor.inputs) variable(v);
-    for (size_t k = 0; k < fused_.prologues.size(); k++)
-      if (fused_.prologues[k]) {
+    for (size_t k = 0; k < fused.prologues.size(); k++)
+      if (fused.prologues[k]) {
         note("prologue " + std::to_string(k));
-        with_axes(fused_.prologues[k]->axes, shape_of(anchor.inputs[k]),
-                  fused_.prologues[k]->value);
+        with_axes(fused.prologues[k]->axes, shape_of(anchor.inputs[k]), fused.prologues[k]->value);
       }
     for (const Compute& c : anchor.computes) compute(c);
     for (const VarRef& v : anchor.outputs) variable(v);
-    for (const EpilogueStep& s : fused_.epilogue) step(s);
-    return make_seq(std::move(out_));
+    for (const EpilogueStep& s : fused.epilogue) step(s);
   }
-
- private:
   void note(const std::string& text) { out_.push_back(make_stmt<Comment>({}, text)); }
   /// Declared at its first place, used at the others.
   void variable(const VarRef& v) {

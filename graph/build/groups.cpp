@@ -74,6 +74,7 @@ struct Draft {
   std::vector<EpilogueStep> epilogue;
   std::vector<Tensor> anchor_inputs;
   std::vector<Tensor> outputs;
+  std::shared_ptr<const Draft> before;  ///< computes anchor input 0
   bool injective = false, is_view = false, dead = false;
   const ScheduleRules* schedule = nullptr;
 };
@@ -135,6 +136,7 @@ class Fuser {
     Draft d = draft(n);
     if (d.injective && !waits(d) && (join_as_epilogue(n, d) || join_behind_view(n, d))) return;
     pull_prologues(d);
+    pull_before(d);
     if (d.injective && join_whole(d)) return;
     const int self = static_cast<int>(drafts_.size());
     for (const Tensor& t : d.outputs) made_by_[t.id()] = self;
@@ -341,12 +343,44 @@ class Fuser {
     }
   }
 
+  /// An anchor whose only reader can compute it piece by piece.
+  void pull_before(Draft& d) {
+    const CpuSchedule* schedule = cuda_ ? nullptr : find_cpu_schedule(d.anchor);
+    if (!schedule || !schedule->takes_before || d.prologues[0]) return;
+    const Tensor t = d.anchor_inputs[0];
+    const int at = producer(t);
+    if (at < 0 || uses_.at(t.id()) != 1) return;
+    Draft& g = drafts_[at];
+    if (g.dead || g.before || g.outputs.size() != 1 || g.anchor.opaque) return;
+    for (const EpilogueStep& s : g.epilogue)
+      if (moves(s.task, static_cast<size_t>(s.from))) return;
+    if (external_inputs(g).size() + external_inputs(d).size() > kMostParameters) return;
+    if (!schedule->takes_before(d.anchor, task_of(g))) return;
+    d.before = std::make_shared<const Draft>(g);
+    absorb(d, g, at);
+  }
+
   // --- the result
+
+  /// The anchor with what is folded into it, less the kernel's parameters.
+  FusedTask task_of(const Draft& d) {
+    FusedTask f;
+    f.anchor = d.anchor;
+    f.prologues = d.prologues;
+    f.epilogue = d.epilogue;
+    f.output = variable(d.outputs[0]);
+    if (d.before) f.before = std::make_shared<const FusedTask>(task_of(*d.before));
+    return f;
+  }
 
   /// Values read by the group, in the order of their first use.
   std::vector<Tensor> external_inputs(const Draft& d) const {
     std::vector<Tensor> out;
     std::unordered_set<const Node*> seen;
+    if (d.before) {
+      out = external_inputs(*d.before);
+      for (const Tensor& t : out) seen.insert(variables_.at(t.id()).get());
+    }
     const auto add = [&](const Expr& e) {
       visit_all(e, [&](const Node& n) {
         const Var* v = as<Var>(&n);
@@ -356,7 +390,8 @@ class Fuser {
       });
     };
     for (size_t k = 0; k < d.anchor.inputs.size(); k++) {
-      if (d.prologues[k]) add(d.prologues[k]->value);
+      if (k == 0 && d.before) seen.insert(d.anchor.inputs[0].get());
+      else if (d.prologues[k]) add(d.prologues[k]->value);
       else add(d.anchor.inputs[k]);
     }
     for (const EpilogueStep& s : d.epilogue) {
@@ -378,9 +413,7 @@ class Fuser {
       g.inputs = external_inputs(d);
       g.outputs = d.outputs;
       FusedTask& f = g.fused;
-      f.anchor = std::move(d.anchor);
-      f.prologues = std::move(d.prologues);
-      f.epilogue = std::move(d.epilogue);
+      f = task_of(d);
       for (const Tensor& t : g.inputs) f.inputs.push_back(variable(t));
       if (f.epilogue.empty()) {
         f.outputs = f.anchor.outputs;

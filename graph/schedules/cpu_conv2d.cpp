@@ -202,30 +202,12 @@ class Conv {
   }
 
   Stmt flat_tiles(int64_t pixels, const TileBody& body) {
-    return runs(split_evenly(pixels, shape_.rows),
-                [&](int64_t n, const Value& at) { return body(used({1, n}), at, number(0)); });
+    return even_runs(split_evenly(pixels, shape_.rows),
+                     [&](const Value& at, int64_t n) { return body(used({1, n}), at, number(0)); });
   }
   Stmt row_tiles(int64_t rows, const Value& row, const TileBody& body) {
-    return runs(split_evenly(ow_, shape_.rows),
-                [&](int64_t n, const Value& at) { return body(used({rows, n}), row, at); });
-  }
-  /// one(size, start) for parts of at most two sizes, larger ones first.
-  static Stmt runs(const std::vector<int64_t>& parts,
-                   const std::function<Stmt(int64_t, const Value&)>& one) {
-    std::vector<Stmt> out;
-    int64_t at = 0;
-    for (size_t i = 0; i < parts.size();) {
-      size_t j = i;
-      while (j < parts.size() && parts[j] == parts[i]) j++;
-      const int64_t size = parts[i], end = at + static_cast<int64_t>(j - i) * size;
-      if (j - i == 1) out.push_back(one(size, number(at)));
-      else
-        out.push_back(loop_from("at", index(at), index(end), size,
-                                [&](const Value& v) { return one(size, v); }));
-      at = end;
-      i = j;
-    }
-    return make_seq(std::move(out));
+    return even_runs(split_evenly(ow_, shape_.rows),
+                     [&](const Value& at, int64_t n) { return body(used({rows, n}), row, at); });
   }
   PixelTile used(const PixelTile& t) {
     const auto equal = [&](const PixelTile& u) {

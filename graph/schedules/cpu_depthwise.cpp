@@ -2,9 +2,7 @@
 // groups whose accumulators share the loaded input columns, channels innermost, so that memory is read in order.
 // Groups at the border are instances without the columns outside; rows outside shorten the loop over kernel rows. Where the
 // width is known at run time only, pixels at the border go one by one and check their columns.
-#include "schedules/conv_window.h"
-
-#include <hidet/ir/primitives.h>
+#include "schedules/depthwise.h"
 
 #include <algorithm>
 
@@ -13,8 +11,6 @@ using namespace ir;
 
 namespace {
 
-/// Most pixels of a group.
-constexpr int64_t kGroup = 7;
 /// Pixels of a row that is not known, for the size of tasks.
 constexpr int64_t kRow = 32;
 
@@ -80,7 +76,7 @@ class Depthwise {
 
   std::vector<Stmt> groups(const Place& place) const {
     std::vector<Stmt> out;
-    const std::vector<int64_t> parts = split_evenly(ow_, kGroup);
+    const std::vector<int64_t> parts = split_evenly(ow_, kDepthwiseGroup);
     int64_t at = 0;
     for (size_t i = 0; i < parts.size();) {
       const int64_t pixels = parts[i];
@@ -110,7 +106,7 @@ class Depthwise {
     const auto edge = [&](const Value& at) { return channels(at, {{}, at}, 1, place); };
     out.push_back(loop_from("at", index(0), begin.expr(), 1, edge));
     Value from = begin;
-    for (int64_t pixels : {kGroup, kGroup / 2}) {
+    for (int64_t pixels : {kDepthwiseGroup, kDepthwiseGroup / 2}) {
       const Value to = declare(out, "to", from + (end - from) / number(pixels) * number(pixels));
       out.push_back(loop_from("at", from.expr(), to.expr(), pixels,
                               [&](const Value& at) { return channels(at, {}, pixels, place); }));
@@ -125,89 +121,37 @@ class Depthwise {
 
   /// All channels of one group.
   Stmt channels(const Value& at, const Columns& columns, int64_t pixels, const Place& place) const {
-    std::vector<Stmt> out;
-    const auto body = [&](const Value& c, int width) {
-      return group(at, columns, pixels, place, c, width);
-    };
-    const int64_t whole = w_.c / lanes_ * lanes_;
-    if (whole)
-      out.push_back(loop_from("c", index(0), index(whole), lanes_,
-                              [&](const Value& c) { return body(c, lanes_); }));
-    int64_t done = whole;
-    for (int width = lanes_ / 2; width >= 1; width /= 2)
-      if (w_.c - done >= width) {
-        out.push_back(body(number(done), width));
-        done += width;
-      }
-    return make_seq(std::move(out));
-  }
-
-  Stmt group(const Value& at, const Columns& columns, int64_t pixels, const Place& place,
-             const Value& c, int width) const {
-    const Type vector = Type::vector(f32, width);
-    std::vector<Stmt> out;
-    std::vector<VarRef> acc;
-    for (int64_t p = 0; p < pixels; p++) {
-      acc.push_back(make_var("acc" + std::to_string(p), vector, true));
-      out.push_back(make_stmt<DeclVar>({}, acc.back(), make_cast(make_const(0, f32), vector)));
-    }
-    const Value first = declare(
-        out, "first", place.source + ((at * number(w_.sw) - number(w_.left)) * number(w_.c) + c));
-    out.push_back(loop("r", index(w_.r), LoopKind::serial, [&](const Value& r) {
-      const Value line = place.h + r * number(w_.dh);
-      const Stmt taps = kernel_row(acc, columns, first, place.w, r, c, width);
-      if (rows_inside()) return taps;
-      return Stmt(make_stmt<If>({}, (number(0) <= line && line < w_.height).expr(), taps, Stmt()));
-    }));
-    for (int64_t p = 0; p < pixels; p++)
-      for (Stmt& s : store_lanes(
-               acc[static_cast<size_t>(p)], width, [&](const Value& lane, const Value& value) {
-                 return fused_.store({place.image, place.row, at + number(p), c + lane}, value);
-               }))
-        out.push_back(std::move(s));
-    return make_seq(std::move(out));
+    return in_channel_vectors(w_.c, lanes_, [&](const Value& c, int width) {
+      std::vector<Stmt> out;
+      const Value first =
+          declare(out, "first",
+                  place.source + ((at * number(w_.sw) - number(w_.left)) * number(w_.c) + c));
+      DepthwiseGroup g{w_, pixels, width, place.w + c, {}, {}, {}, {}, {}};
+      g.line = [&](const Value& r) { return first + r * (number(w_.dh * w_.c) * w_.width); };
+      if (!rows_inside())
+        g.row_inside = [&](const Value& r) {
+          const Value line = place.h + r * number(w_.dh);
+          return number(0) <= line && line < w_.height;
+        };
+      if (columns.like)
+        g.reads = [&](int64_t k) { return inside(*columns.like * w_.sw - w_.left + k); };
+      if (columns.checked)
+        g.column_inside = [&](int64_t k) {
+          const Value column = *columns.checked * number(w_.sw) + number(k - w_.left);
+          return number(0) <= column && column < w_.width;
+        };
+      g.store = [&](int64_t p, const Value& lane, const Value& value) {
+        return fused_.store({place.image, place.row, at + number(p), c + lane}, value);
+      };
+      out.push_back(depthwise_group(g));
+      return make_seq(std::move(out));
+    });
   }
 
   bool rows_inside() const {
     int64_t height = 0, oh = 0;
     return w_.top == 0 && is_const_int(w_.height.expr(), &height) &&
            is_const_int(w_.oh.expr(), &oh) && (oh - 1) * w_.sh + (w_.r - 1) * w_.dh < height;
-  }
-
-  /// acc[p] += x * w for the columns of one kernel row; a column is loaded once.
-  Stmt kernel_row(const std::vector<VarRef>& acc, const Columns& columns, const Value& first,
-                  const Value& w, const Value& r, const Value& c, int width) const {
-    std::vector<Stmt> out;
-    const Value line = declare(out, "line", first + r * (number(w_.dh * w_.c) * w_.width));
-    std::vector<Value> weights;
-    for (int64_t s = 0; s < w_.s; s++) {
-      const Value at = (r * number(w_.s) + number(s)) * number(w_.c) + c;
-      weights.push_back(declare(out, "w", Value(make_load(w.expr(), at.expr(), width))));
-    }
-    const int64_t pixels = static_cast<int64_t>(acc.size()),
-                  reach = (pixels - 1) * w_.sw + (w_.s - 1) * w_.dw + 1;
-    for (int64_t k = 0; k < reach; k++) {
-      if (columns.like && !inside(*columns.like * w_.sw - w_.left + k)) continue;
-      const VarRef x = make_var("x", Type::vector(f32, width));
-      std::vector<Stmt> uses{
-          make_stmt<DeclVar>({}, x, make_load(line.expr(), index(k * w_.c), width))};
-      for (int64_t p = 0; p < pixels; p++) {
-        const int64_t tap = k - p * w_.sw;
-        if (tap < 0 || tap % w_.dw || tap / w_.dw >= w_.s) continue;
-        const VarRef& a = acc[static_cast<size_t>(p)];
-        uses.push_back(make_stmt<Assign>(
-            {}, a, call_math("fma", {x, weights[static_cast<size_t>(tap / w_.dw)].expr(), a})));
-      }
-      if (uses.size() == 1) continue;
-      if (!columns.checked) {
-        out.insert(out.end(), uses.begin(), uses.end());
-        continue;
-      }
-      const Value column = *columns.checked * number(w_.sw) + number(k - w_.left);
-      out.push_back(make_stmt<If>({}, (number(0) <= column && column < w_.width).expr(),
-                                  make_seq(std::move(uses)), Stmt()));
-    }
-    return make_seq(std::move(out));
   }
 
   const FusedTask& fused_;
@@ -229,12 +173,15 @@ bool accepts(const Task& t) {
 }  // namespace
 
 CpuSchedule cpu_depthwise_schedule() {
-  return {"depthwise convolution",
-          accepts,
-          false,
-          true,
-          false,
-          [](const FusedTask& f, const CpuTargetInfo& t) { return Depthwise(f, t).run(); }};
+  CpuSchedule s;
+  s.name = "depthwise convolution";
+  s.accepts = accepts;
+  s.epilogue = true;
+  s.takes_before = takes_expansion;
+  s.make = [](const FusedTask& f, const CpuTargetInfo& t) {
+    return f.before ? expanded_depthwise(f, t) : Depthwise(f, t).run();
+  };
+  return s;
 }
 
 }  // namespace hidet::graph

@@ -30,6 +30,24 @@ std::vector<int64_t> split_evenly(int64_t n, int64_t most) {
   return out;
 }
 
+Stmt even_runs(const std::vector<int64_t>& parts,
+               const std::function<Stmt(const Value&, int64_t)>& one) {
+  std::vector<Stmt> out;
+  int64_t at = 0;
+  for (size_t i = 0; i < parts.size();) {
+    size_t j = i;
+    while (j < parts.size() && parts[j] == parts[i]) j++;
+    const int64_t size = parts[i], end = at + static_cast<int64_t>(j - i) * size;
+    if (j - i == 1) out.push_back(one(number(at), size));
+    else
+      out.push_back(loop_from("at", index(at), index(end), size,
+                              [&](const Value& v) { return one(v, size); }));
+    at = end;
+    i = j;
+  }
+  return make_seq(std::move(out));
+}
+
 int64_t equal_blocks(int64_t n, int64_t most) {
   const int64_t least = (n + most - 1) / most;
   for (int64_t parts = least; parts <= 2 * least; parts++)

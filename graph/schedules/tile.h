@@ -22,6 +22,9 @@ TileShape tile_shape(const CpuTargetInfo& target, int64_t panels);
 
 /// `n` split into ceil(n / most) parts that differ by at most one, larger ones first.
 std::vector<int64_t> split_evenly(int64_t n, int64_t most);
+/// one(start, size) for such parts.
+ir::Stmt even_runs(const std::vector<int64_t>& parts,
+                   const std::function<ir::Stmt(const ir::Value& at, int64_t n)>& one);
 /// The length of equal blocks of `n`, at most `most`; n where it has no such divisor of use.
 int64_t equal_blocks(int64_t n, int64_t most);
 

@@ -7,6 +7,7 @@
 #include <hidet/ir/stmt.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ struct FusedTask {
   std::vector<EpilogueStep> epilogue;
   /// What this candidate of the template departs from the cost rule in; the default: nothing.
   std::vector<std::pair<std::string, int64_t>> choices = {};
+  /// Where given: an anchor with its epilogue that computes the anchor's input 0, which is then no kernel input. What it
+  /// reads are kernel inputs.
+  std::shared_ptr<const FusedTask> before;
 
   /// The candidate's value of the template's parameter `name`, else what the cost rule says.
   int64_t chosen(const std::string& name, int64_t by_rule) const;
@@ -91,6 +95,8 @@ struct ScheduleRules {
 struct CpuSchedule : ScheduleRules {
   std::function<ir::Module(const FusedTask&, const CpuTargetInfo&)> make;
   std::vector<ScheduleParameter> space = {};  ///< read with FusedTask::chosen
+  /// Where given: true where the kernel of `anchor` may compute its input 0 by `before` itself (FusedTask::before).
+  std::function<bool(const ir::Task& anchor, const FusedTask& before)> takes_before = {};
 };
 struct CudaSchedule : ScheduleRules {
   std::function<ir::Module(const FusedTask&)> make;
