@@ -351,7 +351,7 @@ class Fuser {
     const int at = producer(t);
     if (at < 0 || uses_.at(t.id()) != 1) return;
     Draft& g = drafts_[at];
-    if (g.dead || g.before || g.outputs.size() != 1 || g.anchor.opaque) return;
+    if (g.dead || g.outputs.size() != 1 || g.anchor.opaque) return;
     for (const EpilogueStep& s : g.epilogue)
       if (moves(s.task, static_cast<size_t>(s.from))) return;
     if (external_inputs(g).size() + external_inputs(d).size() > kMostParameters) return;

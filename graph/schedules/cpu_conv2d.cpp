@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "schedules/inverted_block.h"
+
 namespace hidet::graph {
 using namespace ir;
 
@@ -259,16 +261,18 @@ bool accepts(const Task& t) {
 }  // namespace
 
 CpuSchedule cpu_conv2d_schedule() {
-  return {"packed convolution",
-          accepts,
-          false,
-          true,
-          false,
-          [](const FusedTask& f, const CpuTargetInfo& t) {
-            const int64_t m = t.winograd ? winograd_outputs(f.anchor) : 0;
-            if (m) return winograd(f, t, m);
-            return stores_along_pixels(f) ? conv_of_any_size(f, t) : Conv(f, t).run();
-          }};
+  CpuSchedule s;
+  s.name = "packed convolution";
+  s.accepts = accepts;
+  s.epilogue = true;
+  s.takes_before = takes_depthwise;
+  s.make = [](const FusedTask& f, const CpuTargetInfo& t) {
+    if (f.before) return inverted_block(f, t);
+    const int64_t m = t.winograd ? winograd_outputs(f.anchor) : 0;
+    if (m) return winograd(f, t, m);
+    return stores_along_pixels(f) ? conv_of_any_size(f, t) : Conv(f, t).run();
+  };
+  return s;
 }
 
 }  // namespace hidet::graph

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "schedules/inverted_block.h"
+
 namespace hidet::graph {
 using namespace ir;
 
@@ -179,7 +181,7 @@ CpuSchedule cpu_depthwise_schedule() {
   s.epilogue = true;
   s.takes_before = takes_expansion;
   s.make = [](const FusedTask& f, const CpuTargetInfo& t) {
-    return f.before ? expanded_depthwise(f, t) : Depthwise(f, t).run();
+    return f.before ? inverted_block(f, t) : Depthwise(f, t).run();
   };
   return s;
 }

@@ -31,10 +31,4 @@ ir::Stmt depthwise_group(const DepthwiseGroup& g);
 ir::Stmt in_channel_vectors(int64_t count, int lanes,
                             const std::function<ir::Stmt(const ir::Value& c, int width)>& body);
 
-/// True where a depthwise convolution may compute its input from the 1 x 1 convolution `before`, so that the tensor between
-/// them is never in memory.
-bool takes_expansion(const ir::Task& depthwise, const FusedTask& before);
-/// Both in one kernel (expand_depthwise.cpp).
-ir::Module expanded_depthwise(const FusedTask& fused, const CpuTargetInfo& target);
-
 }  // namespace hidet::graph
