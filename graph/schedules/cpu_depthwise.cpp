@@ -125,9 +125,8 @@ class Depthwise {
   Stmt channels(const Value& at, const Columns& columns, int64_t pixels, const Place& place) const {
     return in_channel_vectors(w_.c, lanes_, [&](const Value& c, int width) {
       std::vector<Stmt> out;
-      const Value first =
-          declare(out, "first",
-                  place.source + ((at * number(w_.sw) - number(w_.left)) * number(w_.c) + c));
+      const Value first = declare(
+          out, "first", place.source + ((at * number(w_.sw) - number(w_.left)) * number(w_.c) + c));
       DepthwiseGroup g{w_, pixels, width, place.w + c, {}, {}, {}, {}, {}};
       g.line = [&](const Value& r) { return first + r * (number(w_.dh * w_.c) * w_.width); };
       if (!rows_inside())

@@ -33,7 +33,8 @@ Stmt kernel_row(const DepthwiseGroup& g, const std::vector<VarRef>& acc, const V
     }
     if (uses.size() == 1) continue;
     if (g.column_inside)
-      out.push_back(make_stmt<If>({}, g.column_inside(k).expr(), make_seq(std::move(uses)), Stmt()));
+      out.push_back(
+          make_stmt<If>({}, g.column_inside(k).expr(), make_seq(std::move(uses)), Stmt()));
     else out.insert(out.end(), uses.begin(), uses.end());
   }
   return make_seq(std::move(out));
@@ -55,10 +56,9 @@ Stmt depthwise_group(const DepthwiseGroup& g) {
     return Stmt(make_stmt<If>({}, g.row_inside(r).expr(), taps, Stmt()));
   }));
   for (int64_t p = 0; p < g.pixels; p++)
-    for (Stmt& s : store_lanes(acc[static_cast<size_t>(p)], g.width,
-                               [&](const Value& lane, const Value& value) {
-                                 return g.store(p, lane, value);
-                               }))
+    for (Stmt& s : store_lanes(
+             acc[static_cast<size_t>(p)], g.width,
+             [&](const Value& lane, const Value& value) { return g.store(p, lane, value); }))
       out.push_back(std::move(s));
   return make_seq(std::move(out));
 }

@@ -39,7 +39,8 @@ class Block {
     reach_ = (w_.r - 1) * w_.dh + 1;
     pixels_ = std::max(w_.left + width_, (ow_ - 1) * w_.sw + (w_.s - 1) * w_.dw + 1);
     w_.pixel = shape_.columns();
-    for (lines_ = 1; lines_ < reach_; lines_ *= 2) {}
+    for (lines_ = 1; lines_ < reach_; lines_ *= 2) {
+    }
     blocks_ = (w_.c + shape_.columns() - 1) / shape_.columns();
     const auto more = [&] {
       if (!projects_) return blocks_ * bands_ < kTasks;
@@ -110,8 +111,8 @@ class Block {
                    const Value& to, const Value& offset) {
     std::vector<Stmt> body;
     const FusedTask::Stored stored = task.finish(indices, value, &body);
-    body.push_back(make_stmt<Store>({}, to.expr(), offset.expr(),
-                                    make_cast(stored.value.expr(), Type(f32))));
+    body.push_back(
+        make_stmt<Store>({}, to.expr(), offset.expr(), make_cast(stored.value.expr(), Type(f32))));
     return make_seq(std::move(body));
   }
   static TileKernel tile_of(const TileShape& shape, int64_t pixels, int64_t columns, int64_t k,
@@ -186,11 +187,11 @@ class Block {
   }
 
   struct Task {
-    Value ring, pixels;   ///< scratch
-    Value x, image;       ///< the image's first input
+    Value ring, pixels;        ///< scratch
+    Value x, image;            ///< the image's first input
     Value expand, w, project;  ///< weights, of all channels
-    Value first, count;   ///< output rows
-    Value block;          ///< where it is one
+    Value first, count;        ///< output rows
+    Value block;               ///< where it is one
   };
 
   Stmt tasks() const {
@@ -229,13 +230,12 @@ class Block {
       body.push_back(loop("block", index(blocks_), LoopKind::serial, [&](const Value& block) {
         return in_block(t, i, block, t.ring + block * number(ring_elements()));
       }));
-      body.push_back(loop(
-          "c", index((n_ + narrow_.columns() - 1) / narrow_.columns()), LoopKind::serial,
-          [&](const Value& c) {
-            return choose_columns(n_, narrow_, c, [&](int64_t columns) {
-              return project_row(t, i, c * number(narrow_.columns()), columns);
-            });
-          }));
+      body.push_back(loop("c", index((n_ + narrow_.columns() - 1) / narrow_.columns()),
+                          LoopKind::serial, [&](const Value& c) {
+                            return choose_columns(n_, narrow_, c, [&](int64_t columns) {
+                              return project_row(t, i, c * number(narrow_.columns()), columns);
+                            });
+                          }));
       return make_seq(std::move(body));
     });
   }
@@ -260,15 +260,15 @@ class Block {
       const Value channel = declare(body, "channel", block * number(shape_.columns())),
                   own = declare(body, "own", ring),
                   begin = declare(body, "begin", i * number(w_.sh)),
-                  ready = declare(
-                      body, "ready",
-                      select(i == number(0), number(0), begin + number(reach_ - w_.sh)));
-      body.push_back(loop_from(
-          "line", ready.expr(), (begin + number(reach_)).expr(), 1,
-          [&](const Value& line) { return new_line(t, line, own, channel, columns); }));
-      body.push_back(with_parameters(
-          "row_" + std::to_string(columns),
-          {own, t.w + channel, t.pixels, t.image, t.first + i, begin, channel}));
+                  ready =
+                      declare(body, "ready",
+                              select(i == number(0), number(0), begin + number(reach_ - w_.sh)));
+      body.push_back(
+          loop_from("line", ready.expr(), (begin + number(reach_)).expr(), 1,
+                    [&](const Value& line) { return new_line(t, line, own, channel, columns); }));
+      body.push_back(
+          with_parameters("row_" + std::to_string(columns),
+                          {own, t.w + channel, t.pixels, t.image, t.first + i, begin, channel}));
       return make_seq(std::move(body));
     });
   }
@@ -278,7 +278,9 @@ class Block {
     std::vector<Stmt> body, inside;
     const Value to = declare(body, "to", ring + line % number(lines_) * number(line_elements())),
                 h = declare(body, "h", t.first * number(w_.sh) - number(w_.top) + line);
-    const auto place = [&](const Value& at) { return to + (at + number(w_.left)) * number(w_.pixel); };
+    const auto place = [&](const Value& at) {
+      return to + (at + number(w_.left)) * number(w_.pixel);
+    };
     const Value from = declare(inside, "from", t.x + h * number(width_ * k_));
     inside.push_back(zero_values(to, w_.left * w_.pixel, shape_.lanes));
     if (expand_)

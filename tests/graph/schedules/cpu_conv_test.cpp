@@ -155,5 +155,52 @@ TEST(Depthwise, UnevenPadsAndDilationAtRunTime) {
         {{1, 7, 5, 5}, {1, 7, 6, 30}});
 }
 
+// Tensors large enough for one kernel of two or three convolutions. Two of the kernels move the image to NHWC and back.
+TEST(InvertedBlock, ExpansionAndDepthwise) {
+  const Tensor x = symbol({"n", 5, 31, 33});
+  const Tensor wide =
+      ops::clip(ops::conv2d(x, weight({70, 5, 1, 1}, 1)) + weight({1, 70, 1, 1}, 2), -0.5, 2);
+  const Tensor y = ops::conv2d(wide, weight({70, 1, 3, 3}, 3), {1, 1}, {1, 1, 1, 1}, {1, 1}, 70);
+  check(x, ops::relu(y + weight({1, 70, 1, 1}, 4)),
+        {{1, 5, 31, 33}, {3, 5, 31, 33}, {0, 5, 31, 33}}, 2);
+}
+TEST(InvertedBlock, StridesDilationUnevenPads) {
+  const Tensor x = symbol({"n", 9, 41, 29});
+  const Tensor wide = ops::relu(ops::conv2d(x, weight({64, 9, 1, 1}, 1)));
+  check(x, ops::conv2d(wide, weight({64, 1, 3, 5}, 3), {3, 2}, {3, 0, 1, 2}, {2, 1}, 64),
+        {{1, 9, 41, 29}});
+  check(x, ops::conv2d(wide, weight({64, 1, 2, 2}, 3), {1, 1}, {0, 3, 4, 0}, {1, 3}, 64),
+        {{2, 9, 41, 29}});
+}
+TEST(InvertedBlock, ProjectionWithItsResidual) {
+  const Tensor x = symbol({"n", 6, 45, 43});
+  const Tensor wide = ops::clip(ops::conv2d(x, weight({150, 6, 1, 1}, 1)), 0, 6);
+  const Tensor middle =
+      ops::conv2d(wide, weight({150, 1, 3, 3}, 2), {1, 1}, {1, 1, 1, 1}, {1, 1}, 150);
+  const Tensor y = ops::conv2d(ops::clip(middle, 0, 6), weight({6, 150, 1, 1}, 3));
+  check(x, y + x, {{1, 6, 45, 43}, {2, 6, 45, 43}, {0, 6, 45, 43}});
+}
+TEST(InvertedBlock, DepthwiseAndProjection) {
+  const Tensor x = symbol({"n", 150, 45, 43});
+  const Tensor y =
+      ops::relu(ops::conv2d(x, weight({150, 1, 3, 3}, 2), {1, 1}, {1, 1, 1, 1}, {1, 1}, 150));
+  check(x, ops::conv2d(y, weight({35, 150, 1, 1}, 3)) + weight({1, 35, 1, 1}, 4),
+        {{1, 150, 45, 43}, {0, 150, 45, 43}});
+}
+TEST(InvertedBlock, SpecialValues) {
+  const Tensor x = symbol({1, 6, 45, 43});
+  const Tensor wide = ops::clip(ops::conv2d(x, weight({150, 6, 1, 1}, 1)), 0, 6);
+  const Tensor middle =
+      ops::conv2d(wide, weight({150, 1, 3, 3}, 2), {1, 1}, {1, 1, 1, 1}, {1, 1}, 150);
+  check_on(x, middle, {with_specials({1, 6, 45, 43})});
+  check_on(x, ops::conv2d(middle, weight({6, 150, 1, 1}, 3)), {with_specials({1, 6, 45, 43})});
+}
+TEST(InvertedBlock, WhatIsReadTwiceStaysInMemory) {
+  const Tensor x = symbol({1, 5, 31, 33});
+  const Tensor wide = ops::relu(ops::conv2d(x, weight({70, 5, 1, 1}, 1)));
+  const Tensor y = ops::conv2d(wide, weight({70, 1, 3, 3}, 3), {1, 1}, {1, 1, 1, 1}, {1, 1}, 70);
+  check(x, y + wide, {{1, 5, 31, 33}});
+}
+
 }  // namespace
 }  // namespace hidet::test
