@@ -231,10 +231,11 @@ Execution execution_of(const Plan& plan, const FlowGraph& g, const KernelStore& 
 /// Builds the program of one target into `model`.
 class ProgramBuilder {
  public:
-  ProgramBuilder(const FlowGraph& g, const BuildModelOptions& options, ModelData& model,
-                 BuildReport* report)
+  ProgramBuilder(const FlowGraph& g, const BuildModelOptions& options,
+                 const CandidateFilter& filter, ModelData& model, BuildReport* report)
       : g_(g),
         options_(options),
+        filter_(filter),
         model_(model),
         report_(report),
         sources_(add_sources(g, model)),
@@ -244,17 +245,18 @@ class ProgramBuilder {
     const bool cuda = !CpuTarget::is_cpu_target(target);
     // Host code of CUDA programs is plain x86-64.
     const CpuTarget host = backends::resolve_target(cuda ? "x86-64" : target);
+    const std::string name = cuda ? target : host.name();
     const CpuTargetInfo info{host.name(), host.vector_bytes(), options_.winograd};
     KernelStore run_kernels(info, cuda), init_only(info);
     KernelStore& init_kernels = cuda ? init_only : run_kernels;
     const Parts parts = split(g_);
     ProgramData p;
-    p.target = cuda ? target : host.name();
+    p.target = name;
 
     // The run program decides which weights and init results are stored.
     const std::vector<Tensor> used = stored_values(g_, parts);
     for (const Tensor& t : used) p.stored.push_back(store(t));
-    run_kernels.set_space(options_.space);
+    run_kernels.set_space(options_.space, wanted_of(name));
     const Plan run = run_plan(parts, used, run_kernels);
     run_kernels.set_space(0);  // init runs once
     const Plan init = init_plan(parts, used, init_kernels);
@@ -263,8 +265,7 @@ class ProgramBuilder {
     (cuda ? p.workspace_cuda : p.workspace_cpu) = run.workspace();
     std::vector<std::string> symbols;
     for (const SymbolRange& s : model_.symbols) symbols.push_back(s.name);
-    for (const PlanKernel& k : run_kernels.kernels())
-      p.kernels.push_back(with_digests(k, cuda ? target : host.name()));
+    for (const PlanKernel& k : run_kernels.kernels()) p.kernels.push_back(with_digests(k, name));
     compile_host(p, host.name(), init, init_kernels, run, run_kernels, symbols);
     if (cuda) compile_device(p, target, run_kernels);
     if (report_) {
@@ -278,6 +279,12 @@ class ProgramBuilder {
   }
 
  private:
+  KernelStore::Wanted wanted_of(const std::string& target) const {
+    if (!filter_) return {};
+    return [this, target](const std::string& function, const std::string& candidate) {
+      return filter_(target, function, candidate);
+    };
+  }
   Plan run_plan(const Parts& parts, const std::vector<Tensor>& used, KernelStore& kernels) {
     PlanRequest run;
     run.nodes = parts.run;
@@ -422,6 +429,7 @@ class ProgramBuilder {
 
   const FlowGraph& g_;
   const BuildModelOptions& options_;
+  const CandidateFilter& filter_;
   ModelData& model_;
   BuildReport* report_;
   const std::vector<int> sources_;
@@ -466,8 +474,8 @@ bool same_interface(const std::vector<TensorSignature>& a, const std::vector<Ten
 
 }  // namespace
 
-ModelData build_model_data(const std::vector<FlowGraph>& graphs, const BuildModelOptions& options,
-                           BuildReport* report) {
+ModelData build_filtered(const std::vector<FlowGraph>& graphs, const BuildModelOptions& options,
+                         BuildReport* report, const CandidateFilter& filter) {
   HIDET_REQUIRE(!graphs.empty(), ErrorCode::usage, "", "a model is built from at least one graph");
   HIDET_REQUIRE(options.space >= 0 && options.space <= 2, ErrorCode::usage, "",
                 "the space of candidates is ", options.space, "; it should be 0, 1 or 2");
@@ -484,8 +492,13 @@ ModelData build_model_data(const std::vector<FlowGraph>& graphs, const BuildMode
   m.graph_string = first.text();
   m.graph_hash = hash_text(m.graph_string);
   for (const std::string& t : targets_of(graphs, options))
-    ProgramBuilder(graph_for(t, graphs, m.name), options, m, report).build(t);
+    ProgramBuilder(graph_for(t, graphs, m.name), options, filter, m, report).build(t);
   return m;
+}
+
+ModelData build_model_data(const std::vector<FlowGraph>& graphs, const BuildModelOptions& options,
+                           BuildReport* report) {
+  return build_filtered(graphs, options, report, {});
 }
 
 ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options,

@@ -39,17 +39,25 @@ std::string text_of(const Choices& choices) {
     text += (text.empty() ? "" : ",") + name + "=" + std::to_string(value);
   return text;
 }
+std::string name_of(const Choices& choices) {
+  std::string text;
+  for (const auto& [name, value] : choices)
+    text += (text.empty() ? "" : "_") + name + std::to_string(value);
+  return text;
+}
 }  // namespace
 
 void KernelStore::add_candidates(PlanKernel& kernel, const Pending& pending) const {
   if (!kernel.parameters || !kernel.data.share_map.empty()) return;
   std::set<std::string> seen{ir::print(kernel.recorded)};
   for (const Choices& choices : candidates_of(*kernel.parameters, pending.space)) {
+    if (wanted_ && !wanted_(kernel.function, text_of(choices))) continue;
     Group group = pending.group;
     group.fused.choices = choices;
     PlanKernel k = scheduled(group);
     if (!seen.insert(ir::print(k.recorded)).second) continue;
-    lower(k, group, pending.name + "_" + std::to_string(kernel.others.size() + 1));
+    // Named after its choices: the text, and what is kept under it, does not depend on the other candidates.
+    lower(k, group, pending.name + "_" + name_of(choices));
     if (k.symbols != kernel.symbols || !(k.workspace == kernel.workspace)) continue;
     kernel.data.candidates.push_back({text_of(choices), k.made_by, k.function});
     kernel.others.push_back(std::move(k));

@@ -1,6 +1,7 @@
 // plan.h - the plan of one program: values, kernels, steps and where every value's memory is.
 // Needs: groups.  Threading: pure.  Private to graph/.
 #pragma once
+#include <hidet/graph/build.h>
 #include <hidet/runtime/model_data.h>
 
 #include "build/groups.h"
@@ -62,8 +63,12 @@ class KernelStore {
   explicit KernelStore(CpuTargetInfo target, bool cuda = false)
       : target_(std::move(target)), cuda_(cuda) {}
   bool cuda() const { return cuda_; }
-  /// How many candidates the kernels added from now on get: 0, the default alone; 1, a few; 2, all.
-  void set_space(int space) { space_ = space; }
+  /// Which candidates the kernels added from now on get: those of the space (0: the default alone) that `wanted` takes.
+  using Wanted = std::function<bool(const std::string& function, const std::string& candidate)>;
+  void set_space(int space, Wanted wanted = {}) {
+    space_ = space;
+    wanted_ = std::move(wanted);
+  }
   /// The kernel of a group; returns its index. finish() makes it.
   int add(const Group& group);
   /// Schedules and lowers what was added, several kernels at a time on the process's threads.
@@ -85,6 +90,7 @@ class KernelStore {
   CpuTargetInfo target_;
   bool cuda_;
   int space_ = 0;
+  Wanted wanted_;
   std::vector<PlanKernel> kernels_;
   std::vector<Pending> pending_;
   std::vector<ir::Stmt> forms_;                      ///< one a kernel
@@ -100,6 +106,13 @@ struct PlanRequest {
   std::map<int, int> share = {};  ///< filled: result -> input in whose memory it is
 };
 Plan make_plan(PlanRequest& request, KernelStore& kernels);
+
+/// Whether a build makes this candidate of the kernel whose default is called `function`; empty: all of the space.
+using CandidateFilter = std::function<bool(const std::string& target, const std::string& function,
+                                           const std::string& candidate)>;
+/// build_model_data with the default and these candidates.
+ModelData build_filtered(const std::vector<FlowGraph>& graphs, const BuildModelOptions& options,
+                         BuildReport* report, const CandidateFilter& filter);
 
 /// What a candidate departs from the cost rule in.
 using Choices = std::vector<std::pair<std::string, int64_t>>;

@@ -85,5 +85,6 @@ Command add_cache(CLI::App& root);
 Command add_devices(CLI::App& root);
 Command add_opt(CLI::App& root);
 Command add_explain(CLI::App& root);
+Command add_tune(CLI::App& root);
 
 }  // namespace hidet::tools

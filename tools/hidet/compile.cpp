@@ -1,5 +1,5 @@
 // compile.cpp - hidet compile: import, optimize, build, save.
-#include "command.h"
+#include "tuning.h"
 
 #include <hidet/backends/cpu.h>
 #include <hidet/backends/cuda.h>
@@ -17,7 +17,9 @@ struct CompileOptions {
   std::string model, output, shapes, name, cuda_compiler, dtype;
   std::vector<std::string> targets;
   int space = 0, level = 3, jobs = 0;
-  bool no_weights = false, save_source = false, fast_math = false, no_winograd = false;
+  bool no_weights = false, save_source = false, fast_math = false, no_winograd = false,
+       tune = false;
+  TuningOptions tuning;
   Common common;
 };
 
@@ -82,6 +84,23 @@ std::string bytes_added(const ModelData& data) {
   return text;
 }
 
+/// The default of each kernel and what was measured to be faster here.
+ModelData tuned(const std::vector<FlowGraph>& graphs, BuildModelOptions b, const CompileOptions& o,
+                graph::BuildReport* report) {
+  b.space = std::max(b.space, 1);
+  const Tuning tuning(o.tuning, o.common.quiet);
+  std::vector<graph::TargetTuning> done;
+  ModelData data = graph::build_tuned(
+      graphs, b, dims_from(o.tuning.dims, graphs.at(0).symbols(), o.common.quiet), tuning.options(),
+      &done, report);
+  for (const graph::TargetTuning& t : done) {
+    if (o.common.quiet) continue;
+    std::printf("%s: %s\n", t.target.c_str(), t.note.empty() ? "measured" : t.note.c_str());
+    print_reports(t.reports);
+  }
+  return data;
+}
+
 int run_compile(const CompileOptions& o) {
   HIDET_REQUIRE(!o.output.empty(), ErrorCode::usage, "", "-o: the name of the file is empty");
   Progress progress(o.common.quiet);
@@ -105,7 +124,8 @@ int run_compile(const CompileOptions& o) {
   b.threads = o.jobs;
   b.progress = [&](const std::string& phase, int done, int total) { progress(phase, done, total); };
   graph::BuildReport report;
-  ModelData data = graph::build_model_data(graphs, b, &report);
+  ModelData data =
+      o.tune ? tuned(graphs, b, o, &report) : graph::build_model_data(graphs, b, &report);
   nlohmann::ordered_json targets = nlohmann::ordered_json::array();
   for (const ProgramData& p : data.programs) targets.push_back(p.target);
   const std::string added = o.common.quiet ? "" : bytes_added(data);
@@ -116,6 +136,7 @@ int run_compile(const CompileOptions& o) {
   SaveOptions s;
   s.save_weights = !o.no_weights;
   s.save_source = o.save_source;
+  s.save_dispatch_table = o.tune;
   model.save(o.output, s);
   const double end = now_seconds();
   const auto ms = [](double a, double b) { return (b - a) * 1e3; };
@@ -164,6 +185,9 @@ Command add_compile(CLI::App& root) {
   app->add_option("--space", o->space,
                   "candidates of a kernel, for tuning: 0, one default; 1, a few; 2, all")
       ->check(CLI::Range(0, 2));
+  app->add_flag("--tune", o->tune,
+                "measure the candidates here (--space 1 at least) and keep the fastest");
+  o->tuning.add_to(*app);
   app->add_option("--opt-level", o->level, "0 nothing .. 3 everything")->check(CLI::Range(0, 3));
   app->add_option("--name", o->name, "the model's name in the file");
   app->add_flag("--no-weights", o->no_weights, "leave the weights out (set_weights brings them)");

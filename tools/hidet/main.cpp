@@ -24,9 +24,9 @@ int run(int argc, char** argv) {
   root.footer(kFooter);
   root.require_subcommand(1);
   root.set_version_flag("--version", HIDET_VERSION);
-  const Command commands[] = {add_compile(root), add_run(root),     add_bench(root),
-                              add_verify(root),  add_inspect(root), add_cache(root),
-                              add_devices(root), add_opt(root),     add_explain(root)};
+  const Command commands[] = {
+      add_compile(root), add_run(root),     add_bench(root), add_verify(root),  add_inspect(root),
+      add_cache(root),   add_devices(root), add_opt(root),   add_explain(root), add_tune(root)};
   CLI::App* help = root.add_subcommand("help", "help of one subcommand, man page, completion");
   std::string topic, shell;
   bool man = false;

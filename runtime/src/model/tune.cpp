@@ -1,6 +1,6 @@
 // tune.cpp - CompiledModel::tune. Whole runs are measured, in which each kernel takes one of its candidates in turn, so that every
 // candidate finds caches as they are in a run. Before, each candidate runs once on the same tensors as the default and must
-// give the same.
+// give the same; on a CPU in a process of its own, where it may crash or never end.
 // Threading: thread-safe; a measurement is of use on a quiet machine only.
 #include <algorithm>
 #include <chrono>
@@ -11,6 +11,7 @@
 #include "hidet/runtime/device_api.h"
 #include "hidet/runtime/error.h"
 #include "hidet/runtime/thread_pool.h"
+#include "src/compiled/trial.h"
 #include "src/model/state.h"
 
 namespace hidet {
@@ -25,8 +26,10 @@ double seconds_since(Clock::time_point start) {
 constexpr double kClearly = 0.98;  // a candidate must take at most this part of the default's time
 constexpr double kBehind = 1.3;    // a candidate this much slower than the best drops out
 constexpr double kFarBehind = 2;   // after one measurement
-constexpr const char* kStarted =
-    "the process ended while this candidate ran for the first time: it crashed, or did not end";
+constexpr double kLeastTrial =
+    1;  // seconds that a first run may take, however short the default's is
+constexpr double kHopeless =
+    50;  // times that of the default, with one thread, after which it is given up
 
 /// How far results of two candidates may be apart, as a part of the largest value.
 double tolerance(DType t) {
@@ -47,8 +50,8 @@ std::string difference(const Tensor& got, const Tensor& expected) {
     most = std::isnan(d) ? std::numeric_limits<double>::infinity() : std::max(most, d);
   }
   if (most <= tolerance(expected.dtype()) * scale) return "";
-  return hidet::detail::concat("wrong: its results differ from the default's by ", most,
-                               " at a scale of ", scale);
+  return hidet::detail::concat("its results differ from the default's by ", most, " at a scale of ",
+                               scale);
 }
 
 /// A tensor like `t` whose bytes are no likely result, so that what is not written shows.
@@ -226,25 +229,32 @@ class ModelTuning {
       if (k.tried[c] || !t.note.empty() || out_of_time()) continue;
       tell(t.name, 0);
       CandidateTime started = t;
-      started.note = kStarted;
+      started.note = kTuneStarted;
       keep(k, c, started);
       t.note = problem_of(static_cast<int>(c), step);
       k.tried[c] = t.note.empty();
       keep(k, c, t);
     }
   }
-  static std::string problem_of(int candidate, const WalkStep& step) {
-    std::vector<Tensor> other;
-    for (const Tensor& t : step.out) other.push_back(poisoned(t));
-    try {
+  std::string problem_of(int candidate, const WalkStep& step) const {
+    const auto run = [&] {
+      std::vector<Tensor> other;
+      for (const Tensor& t : step.out) other.push_back(poisoned(t));
       (void)step.again(candidate, other);
-    } catch (const Error& e) {
-      return hidet::detail::concat("fails: ", e.what());
+      for (size_t i = 0; i < other.size(); ++i)
+        if (const std::string wrong = difference(other[i], step.out[i]); !wrong.empty())
+          throw Error(wrong);
+    };
+    if (state_.device.is_cpu()) {
+      const double limit = kHopeless * num_threads() * step.milliseconds / 1e3;
+      return try_in_child(run, std::max(kLeastTrial, limit));
     }
-    std::string problem;
-    for (size_t i = 0; i < other.size() && problem.empty(); ++i)
-      problem = difference(other[i], step.out[i]);
-    return problem;
+    try {
+      run();
+      return "";
+    } catch (const Error& e) {
+      return e.what();
+    }
   }
 
   /// One run, with the candidate of each kernel that was measured least.

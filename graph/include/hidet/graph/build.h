@@ -3,6 +3,7 @@
 #pragma once
 #include <hidet/graph/flow_graph.h>
 #include <hidet/runtime/model_data.h>
+#include <hidet/runtime/tune.h>
 
 namespace hidet::graph {
 
@@ -24,6 +25,19 @@ ModelData build_model_data(const FlowGraph& g, const BuildModelOptions& options,
 /// The order of the programs is that of the targets. Throws Error(usage) where the graphs are not of one model.
 ModelData build_model_data(const std::vector<FlowGraph>& graphs, const BuildModelOptions& options,
                            BuildReport* report = nullptr);
+
+/// What build_tuned did with one target.
+struct TargetTuning {
+  std::string target;
+  std::string note = {};  ///< why nothing was measured
+  std::vector<ModelTuneReport> reports = {};
+};
+
+/// Builds with the candidates of options.space, measures them at `dims` on this machine, and builds again with the default and the
+/// fastest of each kernel, which the dispatch tables in the data say. A target that does not run here keeps all its candidates.
+ModelData build_tuned(const std::vector<FlowGraph>& graphs, const BuildModelOptions& options,
+                      const std::vector<SymbolMap>& dims, const TuneOptions& tune,
+                      std::vector<TargetTuning>* done = nullptr, BuildReport* report = nullptr);
 
 /// The graph with its inputs on `device`; weights are shared with `g`.
 FlowGraph on_device(const FlowGraph& g, Device device);

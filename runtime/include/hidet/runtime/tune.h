@@ -34,8 +34,11 @@ struct TuneKey {
   std::string device;             ///< name of the GPU or CPU
   int threads = 0;                ///< of a CPU
 };
+/// The note of a candidate from when it first runs until that has ended.
+inline constexpr const char* kTuneStarted =
+    "the process ended while this candidate ran for the first time: it crashed, or did not end";
 /// Where measurements are kept beyond one call. One with a note and no measurement is not tried again: before a candidate
-/// runs for the first time it is kept as such, for the case that the process does not survive that.
+/// runs for the first time it is kept with kTuneStarted, for the case that the process does not survive that.
 struct TuneMemory {
   std::function<std::optional<CandidateTime>(const TuneKey&)> find;
   std::function<void(const TuneKey&, const CandidateTime&)> keep;
