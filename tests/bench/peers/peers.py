@@ -41,17 +41,17 @@ def arguments():
     return p.parse_args()
 
 
-def enter_own_python(folder):
-    """Goes on in a Python that has the peers, made on first use."""
+def enter_own_python(folder, packages):
+    """Goes on in a Python that has the packages, made on first use."""
     python = folder / "venv" / "bin" / "python"
-    if pathlib.Path(sys.prefix) == folder / "venv":
-        return
     ready = folder / "venv" / "packages"
-    if not ready.exists() or ready.read_text() != " ".join(PACKAGES):
+    have = ready.read_text().split() if ready.exists() else []
+    if not set(packages) <= set(have):
         subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
-        ready.write_text(" ".join(PACKAGES))
-    os.execv(python, [str(python), *sys.argv])
+        subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
+        ready.write_text(" ".join(sorted({*have, *packages})))
+    if pathlib.Path(sys.prefix) != folder / "venv":
+        os.execv(python, [str(python), *sys.argv])
 
 
 def parse_shapes(text):
@@ -189,7 +189,7 @@ def main():
     options.build = options.build.resolve()
     folder = options.build / "peers"
     folder.mkdir(parents=True, exist_ok=True)
-    enter_own_python(folder)
+    enter_own_python(folder, PACKAGES)
     import onnxruntime
     import openvino
     results = {"onnxruntime": onnxruntime.__version__, "openvino": openvino.__version__,
