@@ -18,7 +18,8 @@ Shape shape_at(const Tensor& t, const SymbolMap& symbols) {
 
 }  // namespace
 
-Simulated::Simulated(const FlowGraph& graph) : graph_(graph), store_({}, true) {
+Simulated::Simulated(const FlowGraph& graph, int space) : graph_(graph), store_({}, true) {
+  store_.set_space(space);
   const Parts parts = split(graph_);
   groups_ = fuse(parts.run, graph_.output_tensors(), true);
   for (const Group& g : groups_) kernel_of_.push_back(g.is_view ? -1 : store_.add(g));
@@ -78,7 +79,8 @@ void Simulated::run(const Group& g, int kernel, const SymbolMap& symbols,
   sim.symbols.insert(symbols.begin(), symbols.end());
   for (size_t i = g.inputs.size(); i < args.size(); i++)
     sim.undefined.push_back(static_cast<int>(i));
-  backends::simulate(k.recorded, "launch", args, sim);
+  const bool other = candidate_ > 0 && candidate_ <= k.others.size();
+  backends::simulate(other ? k.others[candidate_ - 1].recorded : k.recorded, "launch", args, sim);
   if (!options.hook) return;
   const FlowGraph::Node& named = g.anchor ? *g.anchor : *g.members.back();
   options.hook(named.op->name.empty() ? named.op->def->name : named.op->name, k.data.name,

@@ -27,6 +27,17 @@ struct Tile {
   int64_t group() const { return std::min<int64_t>(side(), kLanes); }
 };
 constexpr Tile kTiles[] = {{"product_128", 128, 8}, {"product_64", 64, 16}, {"product_32", 32, 32}};
+/// Shared memory that a kernel has without asking.
+constexpr int64_t kSharedBytes = 48 << 10;
+
+/// The tile with the depth that a candidate asks for, where each thread reads and the two buffers fit.
+Tile chosen_depth(Tile tile, const FusedTask& fused) {
+  const int64_t depth = fused.chosen("depth", tile.depth);
+  const bool whole = tile.size * depth % (kThreads * kLanes) == 0;
+  const int64_t bytes = 2 * depth * (2 * tile.size + kLanes) * 4;
+  if (whole && bytes <= kSharedBytes) tile.depth = depth;
+  return tile;
+}
 
 class Kernel {
  public:
@@ -261,7 +272,7 @@ class Kernel {
 
   const FusedTask& fused_;
   const BlockProduct& p_;
-  const Tile& t_;
+  const Tile t_;
   int64_t depth_ = -1;  ///< -1: known at run time
   Value tid_, first_row_, first_column_, thread_row_, thread_column_;
   std::vector<Value> z_;
@@ -275,25 +286,31 @@ class Kernel {
 Module block_product(const FusedTask& fused, const BlockProduct& product) {
   std::vector<Function> kernels;
   Stmt launch;
+  const int64_t few = fused.chosen("few", kFewBlocks), only = fused.chosen("tile", 0);
   for (const Tile& tile : kTiles) {
-    Kernel kernel(fused, product, tile);
-    const bool last = &tile == std::end(kTiles) - 1;
+    if (only && tile.size != only) continue;
+    Kernel kernel(fused, product, chosen_depth(tile, fused));
+    const bool last = only || &tile == std::end(kTiles) - 1;
     const Value blocks(simplify(kernel.blocks().expr()));
     int64_t n = 0;
     const bool known = is_const_int(blocks.expr(), &n);
-    if (known && n < kFewBlocks && !last) continue;
+    if (known && n < few && !last) continue;
     kernels.push_back(kernel.run());
     if (known || last) break;
   }
   // From the smallest tile to the largest: each larger one where it makes enough blocks.
   for (size_t i = kernels.size(); i-- > 0;) {
     const Stmt call = call_kernel(fused, kernels[i].name);
-    launch = launch ? Stmt(make_stmt<If>(
-                          {}, (Value(kernels[i].launch.grid[0]) >= number(kFewBlocks)).expr(), call,
-                          launch))
-                    : call;
+    launch = launch
+                 ? Stmt(make_stmt<If>({}, (Value(kernels[i].launch.grid[0]) >= number(few)).expr(),
+                                      call, launch))
+                 : call;
   }
   return cuda_module(fused, std::move(kernels), launch);
+}
+
+std::vector<ScheduleParameter> block_product_space() {
+  return {{"tile", {32, 64, 128}}, {"depth", {8, 16, 32}}, {"few", {60, 240}}};
 }
 
 }  // namespace hidet::graph

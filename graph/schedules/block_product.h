@@ -33,5 +33,7 @@ struct BlockProduct {
 /// One module with a kernel of the tile that suits the sizes; where they are not known, kernels of two tiles and the
 /// choice at the launch.
 ir::Module block_product(const FusedTask& fused, const BlockProduct& product);
+/// The parameters that it reads: one tile for all sizes, its depth, and how many blocks a larger tile must make.
+std::vector<ScheduleParameter> block_product_space();
 
 }  // namespace hidet::graph

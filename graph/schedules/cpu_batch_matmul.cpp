@@ -13,14 +13,16 @@ using namespace ir;
 
 namespace {
 
-/// Columns of a task; K of one run of the copied rows, and the distance of those rows (odd in cache lines, so that rows differ in
+/// Columns of a task (whole column blocks); K of one run of the copied rows, and the distance of those rows (odd in cache lines, so that rows differ in
 /// their L1 set).
 constexpr int64_t kColumns = 128, kRun = 256, kDistance = kRun + 16;
 
 class BatchMatmul {
  public:
   BatchMatmul(const FusedTask& fused, const CpuTargetInfo& target)
-      : fused_(fused), shape_(tile_shape(target)) {
+      : fused_(fused),
+        shape_(tile_shape(target, fused.chosen("panels", 0))),
+        columns_(fused.chosen("columns", kColumns)) {
     const std::vector<Expr>&as = shape_of(fused.anchor.inputs[0]),
           &bs = shape_of(fused.anchor.inputs[1]), &ys = shape_of(fused.anchor.outputs[0]);
     m_ = Value(ys[ys.size() - 2]);
@@ -120,7 +122,7 @@ class BatchMatmul {
   Stmt tasks(const std::vector<int64_t>& sizes) const {
     std::vector<Stmt> body;
     const Value m = declare(body, "m", m_), n = declare(body, "n", n_), k = declare(body, "k", k_);
-    const Value groups = declare(body, "groups", (n + number(kColumns - 1)) / number(kColumns));
+    const Value groups = declare(body, "groups", (n + number(columns_ - 1)) / number(columns_));
     const Value a = declare(body, "a", pointer_to(fused_.anchor.inputs[0])),
                 b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
     body.push_back(loop(
@@ -128,12 +130,12 @@ class BatchMatmul {
         [&](const Value& task) {
           std::vector<Stmt> in;
           const Value batch = declare(in, "batch", task / groups),
-                      first = declare(in, "first", task % groups * number(kColumns));
+                      first = declare(in, "first", task % groups * number(columns_));
           const std::vector<Value> at = declare_indices(in, batch, batch_);
           const Value left = declare(in, "left", a + matrix(a_batch_, at) * m * k),
                       right = declare(in, "right", b + (matrix(b_batch_, at) * k * n + first));
-          const Value width = declare(in, "width", least(number(kColumns), n - first));
-          const Value panels = declare(in, "panels", scratch_floats(0, k * number(kColumns)));
+          const Value width = declare(in, "width", least(number(columns_), n - first));
+          const Value panels = declare(in, "panels", scratch_floats(0, k * number(columns_)));
           in.push_back(pack_columns(panels, right, width, n, k, shape_));
           const Value runs = (k + number(kRun - 1)) / number(kRun);
           const Value rows =
@@ -197,6 +199,7 @@ class BatchMatmul {
 
   const FusedTask& fused_;
   TileShape shape_;
+  int64_t columns_;
   Value m_, n_, k_;
   std::vector<Expr> batch_, a_batch_, b_batch_;
 };
@@ -222,7 +225,8 @@ CpuSchedule cpu_batch_matmul_schedule() {
           false,
           true,
           true,
-          [](const FusedTask& f, const CpuTargetInfo& t) { return BatchMatmul(f, t).run(); }};
+          [](const FusedTask& f, const CpuTargetInfo& t) { return BatchMatmul(f, t).run(); },
+          {{"panels", {1, 2, 4}}, {"columns", {64, 256}}}};
 }
 
 }  // namespace hidet::graph

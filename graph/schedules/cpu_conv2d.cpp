@@ -40,11 +40,12 @@ class Conv {
     copied_ = !point_ || sh_ > 1 || sw_ > 1;
     if (copied_) window_.set_copied();
     else shape_ = shape_in_place(target, c_);
+    if (const int64_t panels = fused.chosen("panels", 0)) shape_ = tile_shape(target, panels);
     pixel_ = window_.pixel;
     if (!point_) row_ = row_elements();
     blocks_ = (n_ + shape_.columns() - 1) / shape_.columns();
     tiles_outside_ = w.weight_bytes(shape_.columns()) <= kSmallWeight;
-    plan(tiles_outside_ || blocks_ < kTasksCopied ? kPixels : kPixelsLarge);
+    plan(fused.chosen("pixels", tiles_outside_ || blocks_ < kTasksCopied ? kPixels : kPixelsLarge));
   }
 
   Module run() {
@@ -73,7 +74,7 @@ class Conv {
       image_blocks_ = (oh_ + block_ - 1) / block_;
     }
     group_ = blocks_;
-    const int64_t wanted = copied_ ? kTasksCopied : kTasks;
+    const int64_t wanted = fused_.chosen("tasks", copied_ ? kTasksCopied : kTasks);
     while (group_ > 1 && image_blocks_ * ((blocks_ + group_ - 1) / group_) < wanted)
       group_ = (group_ + 1) / 2;
   }
@@ -268,10 +269,14 @@ CpuSchedule cpu_conv2d_schedule() {
   s.takes_before = takes_depthwise;
   s.make = [](const FusedTask& f, const CpuTargetInfo& t) {
     if (f.before) return inverted_block(f, t);
-    const int64_t m = t.winograd ? winograd_outputs(f.anchor) : 0;
+    const int64_t m = winograd_outputs(f, t);
     if (m) return winograd(f, t, m);
     return stores_along_pixels(f) ? conv_of_any_size(f, t) : Conv(f, t).run();
   };
+  s.space = {{"winograd", {1, 2, 4}},
+             {"panels", {1, 2, 3, 4}},
+             {"pixels", {56, 112, 196, 392}},
+             {"tasks", {4, 8, 32}}};
   return s;
 }
 

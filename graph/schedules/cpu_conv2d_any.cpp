@@ -23,6 +23,7 @@ class AnyConv {
     point_ = w_.is_point() && w_.top == 0 && w_.left == 0 && w_.bottom == 0 && w_.right == 0;
     copied_ = !point_ || w_.sh > 1 || w_.sw > 1;
     if (!copied_) shape_ = shape_in_place(target, w_.c);
+    if (const int64_t panels = fused.chosen("panels", 0)) shape_ = tile_shape(target, panels);
     blocks_ = (w_.n + shape_.columns() - 1) / shape_.columns();
     along_pixels_ = stores_along_pixels(fused);
     tiles_outside_ = w_.weight_bytes(shape_.columns()) <= kSmallWeight;
@@ -143,14 +144,15 @@ class AnyConv {
     // Flat pixels for 1 x 1, else output rows; an image without columns has no rows.
     const Value total = declare(
         body, "total", point_ ? w_.oh * w_.ow : select(w_.ow > number(0), w_.oh, number(0)));
-    const int64_t pixels = tiles_outside_ || blocks_ < kTasks / 2 ? kPixels : kPixelsLarge;
+    const int64_t pixels =
+        fused_.chosen("pixels", tiles_outside_ || blocks_ < kTasks / 2 ? kPixels : kPixelsLarge);
     const Value size =
         declare(body, "size",
                 point_ ? most(parts_of(total, most(parts_of(total, number(pixels)), 1)), 1)
                        : least(most(total, 1), most(number(pixels) / most(w_.ow, 1), 1)));
     const Value image_blocks = declare(body, "image_blocks", parts_of(total, size));
-    const Value wanted = declare(
-        body, "wanted", parts_of(number(copied_ ? kTasks / 2 : kTasks), most(image_blocks, 1)));
+    const int64_t tasks = fused_.chosen("tasks", copied_ ? kTasks / 2 : kTasks);
+    const Value wanted = declare(body, "wanted", parts_of(number(tasks), most(image_blocks, 1)));
     const Value group = declare(body, "group_size", most(number(blocks_) / wanted, 1));
     const Value groups = declare(body, "groups", parts_of(number(blocks_), group));
     const Value images(make_cast(shape_of(fused_.anchor.inputs[0])[0], Type(i64)));
@@ -287,9 +289,13 @@ CpuSchedule cpu_conv2d_any_schedule() {
           true,
           false,
           [](const FusedTask& f, const CpuTargetInfo& t) {
-            const int64_t m = t.winograd ? winograd_outputs(f.anchor) : 0;
+            const int64_t m = winograd_outputs(f, t);
             return m ? winograd(f, t, m) : conv_of_any_size(f, t);
-          }};
+          },
+          {{"winograd", {1, 2, 4}},
+           {"panels", {2, 3, 4}},
+           {"pixels", {56, 112, 196, 392}},
+           {"tasks", {4, 8, 32}}}};
 }
 
 }  // namespace hidet::graph

@@ -27,7 +27,7 @@ class SoftmaxRows {
     m.name = fused_.name;
     m.functions.push_back(fused_.launch(loop(
         "row", size_of(outer_), LoopKind::parallel, [&](const Value& r) { return row(r); },
-        kRows)));
+        fused_.chosen("rows", kRows))));
     return m;
   }
 
@@ -89,7 +89,8 @@ CpuSchedule cpu_rows_schedule() {
           true,
           true,
           true,
-          [](const FusedTask& f, const CpuTargetInfo& t) { return SoftmaxRows(f, t).run(); }};
+          [](const FusedTask& f, const CpuTargetInfo& t) { return SoftmaxRows(f, t).run(); },
+          {{"rows", {1, 4, 64}}}};
 }
 
 }  // namespace hidet::graph

@@ -116,7 +116,10 @@ class Conv {
 }  // namespace
 
 CudaSchedule cuda_conv2d_schedule() {
-  return {"conv2d", accepts, true, true, false, [](const FusedTask& f) { return Conv(f).run(); }};
+  CudaSchedule s{{"conv2d", accepts, true, true, false},
+                 [](const FusedTask& f) { return Conv(f).run(); }};
+  s.space = block_product_space();
+  return s;
 }
 
 }  // namespace hidet::graph

@@ -55,6 +55,10 @@ Module make(const FusedTask& fused) {
 
 }  // namespace
 
-CudaSchedule cuda_matmul_schedule() { return {"matmul", accepts, true, true, false, make}; }
+CudaSchedule cuda_matmul_schedule() {
+  CudaSchedule s{{"matmul", accepts, true, true, false}, make};
+  s.space = block_product_space();
+  return s;
+}
 
 }  // namespace hidet::graph

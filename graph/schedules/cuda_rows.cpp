@@ -107,7 +107,8 @@ class Rows {
     const Value rows(size_of(rows_)), columns(size_of(columns_));
     const Value warps = ceil_div(rows, kWarpsOfBlock);
     if (length_ >= 0 && length_ <= kWarpRow) {
-      const int64_t each = std::clamp<int64_t>(kWarpRow / 2 / std::max<int64_t>(length_, 1), 1, 4);
+      const int64_t each = fused_.chosen(
+          "each", std::clamp<int64_t>(kWarpRow / 2 / std::max<int64_t>(length_, 1), 1, 4));
       const int64_t block = kWarpsOfBlock * each;
       return one(cuda_kernel(fused_, "rows", ceil_div(rows, block), kWarpsOfBlock * kWarp,
                              kept_rows(kWarp, static_cast<int>(each))));
@@ -115,12 +116,15 @@ class Rows {
     if (length_ >= 0 && length_ <= kKept * kMostThreads) {
       int64_t threads = 2 * kWarp;
       while (threads < kMostThreads && threads * kKept / 2 < length_) threads *= 2;
+      const int64_t other = fused_.chosen("threads", threads);
+      if (other * kKept >= length_) threads = other;
       return one(cuda_kernel(fused_, "rows", rows, threads, kept_rows(threads, 1)));
     }
+    const int64_t loop_threads = fused_.chosen("threads", kLoopThreads);
     const Function by_warp =
         cuda_kernel(fused_, "warp_rows", warps, kWarpsOfBlock * kWarp, looped_rows(kWarp));
     const Function by_block =
-        cuda_kernel(fused_, "block_rows", rows, kLoopThreads, looped_rows(kLoopThreads));
+        cuda_kernel(fused_, "block_rows", rows, loop_threads, looped_rows(loop_threads));
     if (length_ >= 0) return one(by_block);
     return cuda_module(
         fused_, {by_warp, by_block},
@@ -454,7 +458,13 @@ class Rows {
 }  // namespace
 
 CudaSchedule cuda_rows_schedule() {
-  return {"rows", accepts, true, true, false, [](const FusedTask& f) { return Rows(f).run(); }};
+  return {"rows",
+          accepts,
+          true,
+          true,
+          false,
+          [](const FusedTask& f) { return Rows(f).run(); },
+          {{"each", {1, 2, 4}}, {"threads", {128, 256, 512, 1024}}}};
 }
 
 }  // namespace hidet::graph

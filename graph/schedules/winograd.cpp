@@ -678,15 +678,27 @@ class Winograd {
 
 }  // namespace
 
-int64_t winograd_outputs(const Task& t) {
+namespace {
+bool window_fits(const Task& t) {
   const auto& at = t.attrs;
   for (const char* d : {"_h", "_w"})
     if (at.at(std::string("kernel") + d) != 3 || at.at(std::string("stride") + d) != 1 ||
         at.at(std::string("dilation") + d) != 1)
-      return 0;
+      return false;
+  return constant_shape(t.inputs[0], 3);
+}
+}  // namespace
+
+int64_t winograd_outputs(const FusedTask& fused, const CpuTargetInfo& target) {
+  if (!target.winograd || !window_fits(fused.anchor)) return 0;
+  const int64_t m = fused.chosen("winograd", 0);
+  return m == 0 ? winograd_outputs(fused.anchor) : m == 1 ? 0 : m;
+}
+
+int64_t winograd_outputs(const Task& t) {
+  if (!window_fits(t)) return 0;
   const VarRef &x = t.inputs[0], &y = t.outputs[0];
-  if (!constant_shape(x, 3)) return 0;
-  const Costs costs(extent_of(x, 3), at.at("n"));
+  const Costs costs(extent_of(x, 3), t.attrs.at("n"));
   // Sizes at run time: where large images win.
   if (!constant_shape(x, 1) || !constant_shape(y, 1))
     return costs.tile({4}) < 16 * costs.pixel() ? 4 : 0;

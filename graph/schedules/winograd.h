@@ -8,6 +8,10 @@ namespace hidet::graph {
 /// size is known at run time: 4 where that wins on large ones.
 int64_t winograd_outputs(const ir::Task& convolution);
 
+/// The same for a candidate, which may ask for another (parameter "winograd": 1 for the direct kernel, 2, 4), where the target allows it
+/// and the window is such.
+int64_t winograd_outputs(const FusedTask& fused, const CpuTargetInfo& target);
+
 /// The convolution by F(m x m, 3 x 3); at sizes known at run time, with the direct kernel beside it, and the choice at each run.
 ir::Module winograd(const FusedTask& fused, const CpuTargetInfo& target, int64_t m);
 
