@@ -192,7 +192,7 @@ TEST(Tune, PlantedTimesChooseAndNothingIsMeasuredAgain) {
     double ms = 2;
     if (key.candidate == names[2]) ms = small ? 1 : 1.98;
     if (key.candidate == names[1]) return CandidateTime{"", 0, 0, "fails: it was so before"};
-    return CandidateTime{"", ms, 3, ""};
+    return CandidateTime{"", ms, 9, ""};
   };
   const auto reports = m.tune({{{"n", 8}}, {{"n", 64}}}, o);
   EXPECT_EQ(kept, 0);

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <sstream>
+
 #include "tools/child.h"
 #include "tools/models.h"
 
@@ -121,6 +123,41 @@ TEST(TuneCommand, RecordsAreMergedLockedAndExported) {
   EXPECT_EQ(hidet({"tune", "--records", other, "--export", "-"}).out, locked);
   EXPECT_THAT(hidet({"tune", "--records", other, "--unlock", "matmul"}).out,
               Not(HasSubstr("0 records")));
+}
+
+TEST(TuneCommand, ExplainTellsTimesAndWhy) {
+  const Files f;
+  ASSERT_EQ(f.compile({"-q"}).status, 0);
+  EXPECT_THAT(hidet({"explain", f.file, "product", "--records", f.records}).err,
+              HasSubstr("no tuning records"));
+  EXPECT_THAT(hidet({"explain", f.file, "product"}).out, HasSubstr("candidates one"));
+  ASSERT_EQ(f.compile({"--space", "1", "-q"}).status, 0);
+  EXPECT_THAT(hidet({"explain", f.file, "product"}).out,
+              AllOf(HasSubstr("candidate  panels="), HasSubstr("the file has no choices")));
+  ASSERT_EQ(f.tune({"--dims", "n=3", "--rounds", "1", "-q"}).status, 0);
+  // Times for which there can be one reason only: every candidate takes 1 ms, one of them a quarter.
+  ASSERT_EQ(hidet({"tune", "--records", f.records, "--export", f.folder / "l.jsonl"}).status, 0);
+  std::istringstream lines(read_file(f.folder / "l.jsonl"));
+  std::string planted;
+  for (std::string line; std::getline(lines, line);) {
+    Json j = Json::parse(line);
+    j["milliseconds"] = j["candidate"] == "panels=3" ? 0.25 : 1;
+    j["measured"] = 100;
+    j["note"] = "";
+    planted += j.dump() + "\n";
+  }
+  std::ofstream(f.folder / "p.jsonl") << planted;
+  const std::string other = f.folder / "p.sqlite";
+  ASSERT_EQ(hidet({"tune", "--merge", other, f.folder / "p.jsonl"}).status, 0);
+  ASSERT_EQ(hidet({"tune", f.file, "--records", other, "--dims", "n=3", "-q"}).status, 0);
+  const Ran r = hidet({"explain", f.file, "product", "--records", other, "--json", f.json});
+  EXPECT_THAT(r.out,
+              AllOf(HasSubstr("n=3: panels=3 on"), HasSubstr("0.2500 ms, the default 1.0000 ms"),
+                    HasSubstr("nearest of these sizes"), HasSubstr("threads: 1.0000 ms")));
+  const Json k = f.result()["kernels"][0];
+  EXPECT_EQ(k["chosen"][0]["candidate"], "panels=3");
+  EXPECT_EQ(k["candidates"][0]["times"][0]["ms"], 1);
+  EXPECT_EQ(hidet({"explain", f.file, "--records", f.folder / "none"}).status, 3);
 }
 
 TEST(TuneCommand, WhatItRefuses) {

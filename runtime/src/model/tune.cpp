@@ -26,6 +26,8 @@ double seconds_since(Clock::time_point start) {
 constexpr double kClearly = 0.98;  // a candidate must take at most this part of the default's time
 constexpr double kBehind = 1.3;    // a candidate this much slower than the best drops out
 constexpr double kFarBehind = 2;   // after one measurement
+constexpr int kFinal =
+    3;  // times as many measurements of the default and the best: of many, one is the fastest by chance
 constexpr double kLeastTrial =
     1;  // seconds that a first run may take, however short the default's is
 constexpr double kHopeless =
@@ -184,13 +186,17 @@ class ModelTuning {
   bool out_of_time() const { return seconds_since(start_) >= budget_; }
   bool wants(const TunedKernel& k, size_t candidate) const {
     const CandidateTime& t = k.report.candidates[candidate];
-    return t.note.empty() && t.measured < options_.rounds;
+    return t.note.empty() && t.measured < wanted(k, candidate);
+  }
+  int wanted(const TunedKernel& k, size_t candidate) const {
+    const bool final = candidate == 0 || static_cast<int>(candidate) == best_of(k);
+    return final ? kFinal * options_.rounds : options_.rounds;
   }
   /// Measurements that are still wanted of a kernel.
   int left(const TunedKernel& k) const {
     int n = 0;
     for (size_t c = 0; c < k.tried.size(); ++c)
-      if (wants(k, c)) n += options_.rounds - k.report.candidates[c].measured;
+      if (wants(k, c)) n += wanted(k, c) - k.report.candidates[c].measured;
     return n;
   }
   bool complete() const {

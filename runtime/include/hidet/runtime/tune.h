@@ -46,8 +46,8 @@ struct TuneMemory {
 
 struct TuneOptions {
   double budget = 10;  ///< seconds; what was measured until then decides
-  int rounds =
-      10;  ///< measurements of each candidate, in turns; those far behind the best drop out
+  /// Measurements of each candidate, in turns; those far behind the best drop out. A model's default and best get three times as many.
+  int rounds = 10;
   std::function<void(const TuneProgress&)> progress = {};  ///< may throw to stop
   TuneMemory memory = {};                                  ///< of CompiledModel::tune; empty: none
 };
