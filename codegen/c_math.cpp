@@ -9,16 +9,34 @@
 namespace hidet::codegen {
 namespace {
 
-// Each text is a function body of `x` that returns $V. `$exp(y)` is e^y, a call of the exp below.
+// Each text is a function body of `x` that returns $V. `$exp(y)` is e^y, a call of the exp below; `$clamp` and `$scale` are
+// the two texts here.
 
-// e^x = 2^n * e^r, n = round(x / ln 2) through the low bits of 1.5 * 2^23, |r| <= ln 2 / 2. 2^n goes in as two
-// factors, so that results near the denormals and the largest float are right. Worst error 1.02 ULP.
+// x within [low, high]; NaN stays. One instruction for each end.
+constexpr const char kClamp[] =
+    R"(  $I m = ($I)(($V){} + low > x);
+  x = ($V)((m & ($I)(($V){} + low)) | (~m & ($I)x));
+  m = ($I)(($V){} + high < x);
+  return ($V)((m & ($I)(($V){} + high)) | (~m & ($I)x));
+)";
+
+// x * 2^t for a whole t. 2^t goes in as two factors, of which the first gives no rounding, so that results near the denormals
+// and the largest float are right; AVX-512 has an instruction with this result.
+constexpr const char kScale[] =
+    R"(  $I n = ($I)(t + 0x1.8p23f) - 0x4b400000, half = n >> 1;
+  return x * ($V)((half + 127) << 23) * ($V)((n - half + 127) << 23);
+)";
+constexpr const char kScale512[] =
+    R"(  typedef float part __attribute__((vector_size(64), may_alias));
+  for (unsigned i = 0; i < sizeof x / sizeof(part); ++i)
+    ((part*)&x)[i] = __builtin_ia32_scalefps512_mask(((part*)&x)[i], ((part*)&t)[i], ((part*)&x)[i], (unsigned short)-1, 4);
+  return x;
+)";
+
+// e^x = 2^t * e^r, t = round(x / ln 2) by adding 1.5 * 2^23, |r| <= ln 2 / 2. Worst error 1.02 ULP.
 constexpr const char kExp[] =
-    R"(  $I high = ($I)(x > 89.0f), low = ($I)(x < -104.0f), other = ~(high | low);
-  $V y = ($V)((other & ($I)x) | (high & ($I)(($V){} + 89.0f)) | (low & ($I)(($V){} - 104.0f)));
-  $V t = $fma(y, ($V){} + 0x1.715476p+0f, ($V){} + 0x1.8p23f);
-  $I n = ($I)t - 0x4b400000;
-  t = t - 0x1.8p23f;
+    R"(  $V y = $clamp(x, -104.0f, 89.0f);
+  $V t = $fma(y, ($V){} + 0x1.715476p+0f, ($V){} + 0x1.8p23f) - 0x1.8p23f;
   $V r = $fma(t, ($V){} - 0x1.62e4p-1f, y);
   r = $fma(t, ($V){} - 0x1.7f7d1cp-20f, r);
   $V p = $fma(r, ($V){} + 0x1.6dbcc4p-10f, ($V){} + 0x1.124146p-7f);
@@ -26,31 +44,25 @@ constexpr const char kExp[] =
   p = $fma(p, r, ($V){} + 0x1.555486p-3f);
   p = $fma(p, r, ($V){} + 0.5f);
   p = $fma(p, r * r, r) + 1.0f;
-  $I half = n >> 1;
-  return p * ($V)((half + 127) << 23) * ($V)((n - half + 127) << 23);
+  return $scale(p, t);
 )";
 
 // 2^x as above with r = (x - n) ln 2.
 constexpr const char kExp2[] =
-    R"(  $I high = ($I)(x > 129.0f), low = ($I)(x < -151.0f), other = ~(high | low);
-  $V y = ($V)((other & ($I)x) | (high & ($I)(($V){} + 129.0f)) | (low & ($I)(($V){} - 151.0f)));
-  $V t = y + 0x1.8p23f;
-  $I n = ($I)t - 0x4b400000;
-  t = t - 0x1.8p23f;
+    R"(  $V y = $clamp(x, -151.0f, 129.0f);
+  $V t = (y + 0x1.8p23f) - 0x1.8p23f;
   $V r = (y - t) * 0x1.62e43p-1f;
   $V p = $fma(r, ($V){} + 0x1.6dbcc4p-10f, ($V){} + 0x1.124146p-7f);
   p = $fma(p, r, ($V){} + 0x1.555454p-5f);
   p = $fma(p, r, ($V){} + 0x1.555486p-3f);
   p = $fma(p, r, ($V){} + 0.5f);
   p = $fma(p, r * r, r) + 1.0f;
-  $I half = n >> 1;
-  return p * ($V)((half + 127) << 23) * ($V)((n - half + 127) << 23);
+  return $scale(p, t);
 )";
 
 // e^x - 1 = 2 (s q + (s - 1/2)), q = e^r - 1, s = 2^(n-1). |x| < 2^-24 gives x.
 constexpr const char kExpm1[] =
-    R"(  $I high = ($I)(x > 89.0f), low = ($I)(x < -30.0f), other = ~(high | low);
-  $V y = ($V)((other & ($I)x) | (high & ($I)(($V){} + 89.0f)) | (low & ($I)(($V){} - 30.0f)));
+    R"(  $V y = $clamp(x, -30.0f, 89.0f);
   $V t = $fma(y, ($V){} + 0x1.715476p+0f, ($V){} + 0x1.8p23f);
   $I n = ($I)t - 0x4b400000;
   t = t - 0x1.8p23f;
@@ -196,6 +208,9 @@ const std::map<std::string, std::string>& table() {
       {"sigmoid", kSigmoid},
       {"sin", std::string(kQuarters) + kSin + with_large_lanes("sin")},
       {"cos", std::string(kQuarters) + kCos + with_large_lanes("cos")},
+      {"clamp", kClamp},
+      {"scale", kScale},
+      {"scale of 16s", std::string("#ifdef __AVX512F__\n") + kScale512 + "#else\n" + kScale + "#endif\n"},
   };
   return *map;
 }

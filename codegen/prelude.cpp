@@ -247,6 +247,32 @@ const char* clang_vector(const std::string& name) {
 }
 }  // namespace
 
+std::string Prelude::algorithm(const std::string& name, int lanes) {
+  const std::string count = std::to_string(lanes), V = "f32x" + count, I = "i32x" + count,
+                    full = "hidet_" + name + "_" + V;
+  if (!once(full)) return full;
+  if (lanes > 1) type(Type::vector(i32, lanes));
+  else if (once("type f32x1"))
+    add("typedef float f32x1 __attribute__((vector_size(4)));\ntypedef int32_t i32x1 "
+        "__attribute__((vector_size(4)));\n"
+        "static inline f32x1 hidet_fma_f32x1(f32x1 a, f32x1 b, f32x1 c) { f32x1 r = "
+        "{__builtin_fmaf(a[0], b[0], c[0])}; return r; }\n");
+  const char* wide = lanes % 16 == 0 ? vector_math(name + " of 16s") : nullptr;
+  std::string body = wide ? wide : vector_math(name);
+  for (const char* inner : {"exp", "clamp", "scale"}) {
+    const std::string call = std::string("$") + inner + "(";
+    if (body.find(call) != std::string::npos)
+      body = replace_all(body, call, algorithm(inner, lanes) + "(");
+  }
+  body = replace_all(replace_all(body, "$V", V), "$I", I);
+  body = replace_all(body, "$fma", "hidet_fma_" + V);
+  const std::string rest = name == "clamp"   ? ", float low, float high"
+                           : name == "scale" ? ", " + V + " t"
+                                             : "";
+  add("static inline " + V + " " + full + "(" + V + " x" + rest + ") {\n" + body + "}\n");
+  return full;
+}
+
 std::string Prelude::math(const std::string& name, const Type& t) {
   const std::string full = "hidet_" + name + "_" + suffix(t);
   const DType d = t.dtype();
@@ -265,33 +291,15 @@ std::string Prelude::math(const std::string& name, const Type& t) {
     return t.is_vector() ? per_lane(full, t, t, 1, scalar) : scalar;
   }
   if (d == f32 && vector_math(name)) {
-    const Type v = t.is_vector() ? t : Type(d);
     if (t.is_vector()) {
-      if (once(full)) {
-        std::string body = replace_all(vector_math(name), "$V", type(v));
-        body = replace_all(body, "$I", type(Type::vector(i32, t.lanes())));
-        body = replace_all(body, "$fma", math("fma", t));
-        if (body.find("$exp") != std::string::npos)
-          body = replace_all(body, "$exp", math("exp", t));
-        add("static inline " + type(t) + " " + full + "(" + type(t) + " x) {\n" + body + "}\n");
-      }
-      return full;
+      type(t);
+      math("fma", t);
+      return algorithm(name, t.lanes());
     }
     // One algorithm for vectors and scalars: equal bits whether vectorised or not.
-    if (once(full)) {
-      if (once("type f32x1"))
-        add("typedef float f32x1 __attribute__((vector_size(4)));\ntypedef int32_t i32x1 "
-            "__attribute__((vector_size(4)));\n");
-      if (once("hidet_fma_f32x1"))
-        add("static inline f32x1 hidet_fma_f32x1(f32x1 a, f32x1 b, f32x1 c) { f32x1 r = "
-            "{__builtin_fmaf(a[0], b[0], c[0])}; return r; }\n");
-      std::string body = replace_all(vector_math(name), "$V", "f32x1");
-      body = replace_all(replace_all(body, "$I", "i32x1"), "$fma", "hidet_fma_f32x1");
-      if (body.find("$exp") != std::string::npos)
-        body = replace_all(body, "$exp", math("exp", t) + "x1");
-      add("static inline f32x1 " + full + "x1(f32x1 x) {\n" + body + "}\nstatic inline float " +
-          full + "(float a) { f32x1 v = {a}; return " + full + "x1(v)[0]; }\n");
-    }
+    const std::string one = algorithm(name, 1);
+    if (once(full))
+      add("static inline float " + full + "(float a) { f32x1 v = {a}; return " + one + "(v)[0]; }\n");
     return full;
   }
   const std::string scalar = "hidet_" + name + "_" + d.name();

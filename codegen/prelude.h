@@ -30,6 +30,8 @@ class Prelude {
   const std::string& text() const { return text_; }
 
  private:
+  /// The vector algorithm for `name` at `lanes` lanes; its name.
+  std::string algorithm(const std::string& name, int lanes);
   bool once(const std::string& name) { return have_.insert(name).second; }
   void add(const std::string& definition) { text_ += definition; }
   std::string per_lane(const std::string& name, const ir::Type& result, const ir::Type& arg,

@@ -42,7 +42,9 @@ class Attention {
   Module run() {
     Module m;
     m.name = fused_.name;
-    for (int64_t r : sizes_) m.functions.push_back(tile(r));
+    for (int64_t r : sizes_) m.functions.push_back(tile("tile_", r, shape_.columns()));
+    if (v_in_place() && e_ != shape_.columns())
+      for (int64_t r : sizes_) m.functions.push_back(tile("values_", r, e_));
     m.functions.push_back(shares());
     m.functions.push_back(finish());
     m.functions.push_back(fused_.launch(tasks()));
@@ -70,15 +72,15 @@ class Attention {
     return all;
   }
 
-  /// tile_R(rows, panels, k, sums, adds): sums = rows panels (+ sums), all at kDistance
-  Function tile(int64_t rows) const {
+  /// KIND_R(rows, panels, k, sums, adds): sums = rows panels (+ sums), all but the panels at kDistance
+  Function tile(const char* kind, int64_t rows, int64_t panel_distance) const {
     TileKernel t;
     t.shape = shape_;
     t.columns = shape_.columns();
     t.panel_stride = kPanelColumns;
-    t.b_step = shape_.columns();
+    t.b_step = panel_distance;
     t.run = kKeys;
-    return raw_tile("tile_" + std::to_string(rows), t, rows, kDistance,
+    return raw_tile(kind + std::to_string(rows), t, rows, kDistance,
                     {.runtime_k = true, .begin = Begin::either, .to_distance = kDistance});
   }
 
@@ -97,9 +99,12 @@ class Attention {
     return all;
   }
 
-  Stmt tiles_of(const Value& height, const std::vector<Value>& args) const {
+  /// v is read where it lies: its rows are whole column blocks.
+  bool v_in_place() const { return e_ % shape_.columns() == 0; }
+
+  Stmt tiles_of(const char* kind, const Value& height, const std::vector<Value>& args) const {
     return choose_rows(sizes_, height,
-                       [&](int64_t r) { return call("tile_" + std::to_string(r), args); });
+                       [&](int64_t r) { return call(kind + std::to_string(r), args); });
   }
 
   struct Piece {  ///< A row tile in its matrix of the batch.
@@ -180,18 +185,23 @@ class Attention {
         declare(body, "shift",
                 select(most == Value(make_const(-HUGE_VAL, f32)), Value(make_const(0, f32)), most));
     const Value total = row_.exp_and_sum(body, values, filled, shift);
-    const Value factor =
-        declare(body, "factor", Value(call_math("exp", {(before - shift).expr()})));
     body.push_back(RowLanes::put(state, number(0), most.expr()));
-    body.push_back(
-        RowLanes::put(state, number(shape_.rows), (state_at(shape_.rows) * factor + total).expr()));
-    body.push_back(make_stmt<If>(
-        {}, (key > number(0) && factor != Value(make_const(1, f32))).expr(),
+    // What earlier passes left is scaled to the new largest score.
+    std::vector<Stmt> scale;
+    const Value factor =
+        declare(scale, "factor", Value(call_math("exp", {(before - shift).expr()})));
+    const Value totals = state_at(shape_.rows);
+    scale.push_back(
+        RowLanes::put(state, number(shape_.rows), (totals * factor + total).expr()));
+    scale.push_back(make_stmt<If>(
+        {}, (factor != Value(make_const(1, f32))).expr(),
         row_.blocks(number(0), number(width()),
                     [&](const Value&, const Value& j) {
                       return RowLanes::put(sums, j, (RowLanes::get(sums, j) * factor).expr());
                     }),
         Stmt()));
+    body.push_back(make_stmt<If>({}, (key > number(0)).expr(), make_seq(std::move(scale)),
+                                 RowLanes::put(state, number(shape_.rows), total.expr())));
   }
 
   /// Columns of the results, whole blocks.
@@ -265,12 +275,14 @@ class Attention {
     const int64_t columns = shape_.columns();
     const Value keys = declare(body, "keys", ceil_of(n, columns) * number(columns)),
                 k = declare(body, "k", scratch_floats(0, keys * number(d_))),
-                v = declare(body, "v", scratch_floats(1, n * number(width())));
+                v = declare(body, "v",
+                            v_in_place() ? matrix(2, at) : scratch_floats(1, n * number(width())));
     const int64_t tile_floats = shape_.rows * kDistance;
     const Value rows =
         declare(body, "rows", scratch_floats(2, number(3 * tile_floats + 2 * shape_.rows)));
     body.push_back(pack_columns(k, matrix(1, at), n, n, number(d_), shape_));
-    body.push_back(pack_columns(v, matrix(2, at), number(e_), number(e_), n, shape_));
+    if (!v_in_place())
+      body.push_back(pack_columns(v, matrix(2, at), number(e_), number(e_), n, shape_));
     const Value tiles = declare(body, "tiles", ceil_of(g.count, shape_.rows));
     body.push_back(loop("tile", tiles.expr(), LoopKind::serial, [&](const Value& t) {
       std::vector<Stmt> one;
@@ -315,14 +327,15 @@ class Attention {
       std::vector<Stmt> pass;
       const Value keys = declare(pass, "keys", least(number(kKeys), n - key));
       pass.push_back(loop_from("c", index(0), keys.expr(), columns, [&](const Value& c) {
-        return tiles_of(p.height,
+        return tiles_of("tile_", p.height,
                         {rows, k + (key + c) * number(d_), number(d_), scores + c, number(0)});
       }));
       pass.push_back(call(
           "shares", with_parameters({scores, sums, state, p.batch, p.row, p.height, key, keys})));
       pass.push_back(loop_from("c", index(0), index(width()), columns, [&](const Value& c) {
-        return tiles_of(p.height,
-                        {scores, v + (c * n + key * number(columns)), keys, sums + c, key});
+        const Value part = v_in_place() ? key * number(e_) + c : c * n + key * number(columns);
+        return tiles_of(v_in_place() && e_ != columns ? "values_" : "tile_", p.height,
+                        {scores, v + part, keys, sums + c, key});
       }));
       return make_seq(std::move(pass));
     }));
