@@ -210,7 +210,8 @@ const std::map<std::string, std::string>& table() {
       {"cos", std::string(kQuarters) + kCos + with_large_lanes("cos")},
       {"clamp", kClamp},
       {"scale", kScale},
-      {"scale of 16s", std::string("#ifdef __AVX512F__\n") + kScale512 + "#else\n" + kScale + "#endif\n"},
+      {"scale of 16s",
+       std::string("#ifdef __AVX512F__\n") + kScale512 + "#else\n" + kScale + "#endif\n"},
   };
   return *map;
 }

@@ -299,7 +299,8 @@ std::string Prelude::math(const std::string& name, const Type& t) {
     // One algorithm for vectors and scalars: equal bits whether vectorised or not.
     const std::string one = algorithm(name, 1);
     if (once(full))
-      add("static inline float " + full + "(float a) { f32x1 v = {a}; return " + one + "(v)[0]; }\n");
+      add("static inline float " + full + "(float a) { f32x1 v = {a}; return " + one +
+          "(v)[0]; }\n");
     return full;
   }
   const std::string scalar = "hidet_" + name + "_" + d.name();

@@ -191,8 +191,7 @@ class Attention {
     const Value factor =
         declare(scale, "factor", Value(call_math("exp", {(before - shift).expr()})));
     const Value totals = state_at(shape_.rows);
-    scale.push_back(
-        RowLanes::put(state, number(shape_.rows), (totals * factor + total).expr()));
+    scale.push_back(RowLanes::put(state, number(shape_.rows), (totals * factor + total).expr()));
     scale.push_back(make_stmt<If>(
         {}, (factor != Value(make_const(1, f32))).expr(),
         row_.blocks(number(0), number(width()),

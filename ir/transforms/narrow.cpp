@@ -39,7 +39,8 @@ class Narrower {
   bool pays(const Stmt& body) {
     bool loops = false, divides = false, all_fit = true;
     visit_all(body, [&](const Node& n) {
-      if (const For* loop = as<For>(&n)) loops = true, divides = divides || has_division(loop->body);
+      if (const For* loop = as<For>(&n))
+        loops = true, divides = divides || has_division(loop->body);
       const Binary* b = as<Binary>(&n);
       if (b && b->type == kWide && b->op <= BinaryOp::max && !moves(ref(*b)))
         all_fit = all_fit && fits(ref(*b));
@@ -55,8 +56,9 @@ class Narrower {
     visit_all(body, [&](const Node& n) {
       const Binary* b = as<Binary>(&n);
       int64_t by = 0;
-      found = found || (b && b->type == kWide && b->op >= BinaryOp::div && b->op <= BinaryOp::floormod &&
-                        !(is_const_int(b->b, &by) && by > 0 && (by & (by - 1)) == 0));
+      found = found ||
+              (b && b->type == kWide && b->op >= BinaryOp::div && b->op <= BinaryOp::floormod &&
+               !(is_const_int(b->b, &by) && by > 0 && (by & (by - 1)) == 0));
     });
     return found;
   }

@@ -55,14 +55,6 @@ TEST(Graph, RefusesWrongInputs) {
   EXPECT_SAYS(message_of([&] { graph.run({}); }), "takes 1 inputs, got 0");
 }
 
-TEST(Graph, ASpaceOfCandidatesIsRefused) {
-  const Tensor x = symbol({2, 3});
-  BuildModelOptions options;
-  options.space = 1;
-  EXPECT_SAYS(message_of([&] { trace_from(x + x, {x}).build(options); }),
-              "the space of candidates is 1; kernels of models have one candidate, space 0");
-}
-
 TEST(Graph, ErrorsNameOperatorAndShapes) {
   const std::string what = message_of([] { ops::add(zeros({2, 3}), zeros({2, 4})); });
   for (const char* part : {"add", "[2, 3]", "[2, 4]"}) EXPECT_SAYS(what, part);
