@@ -3,6 +3,7 @@
 // Threading: pure; several kernels at a time.
 #include <hidet/ir/passes.h>
 
+#include <cstdio>
 #include <set>
 
 #include "build/plan.h"

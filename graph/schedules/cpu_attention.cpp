@@ -64,8 +64,7 @@ class Attention {
       for (int64_t rows : {groups ? m / groups + (m % groups != 0) : 1, groups ? m / groups : 1})
         for (int64_t height : split_evenly(std::max<int64_t>(rows, 1), shape_.rows))
           all.push_back(height);
-      std::sort(all.rbegin(), all.rend());
-      all.erase(std::unique(all.begin(), all.end()), all.end());
+      all = distinct_heights(std::move(all));
     } else {
       for (int64_t r = shape_.rows; r > shape_.rows / 2; r--) all.push_back(r);
     }

@@ -46,16 +46,11 @@ class BatchMatmul {
  private:
   std::vector<int64_t> row_counts() const {
     int64_t m = 0;
+    if (is_const_int(m_.expr(), &m))  // no rows: a tile that is not called
+      return distinct_heights(split_evenly(std::max<int64_t>(m, 1), shape_.rows));
+    // Even parts of more than one tile have at least these rows; a tile of fewer computes a few for nothing.
     std::vector<int64_t> all;
-    if (is_const_int(m_.expr(), &m)) {
-      all =
-          split_evenly(std::max<int64_t>(m, 1), shape_.rows);  // no rows: a tile that is not called
-      std::sort(all.rbegin(), all.rend());
-      all.erase(std::unique(all.begin(), all.end()), all.end());
-    } else {
-      // Even parts of more than one tile have at least these rows; a tile of fewer computes a few for nothing.
-      for (int64_t r = shape_.rows; r > shape_.rows / 2; r--) all.push_back(r);
-    }
+    for (int64_t r = shape_.rows; r > shape_.rows / 2; r--) all.push_back(r);
     return all;
   }
 

@@ -52,10 +52,8 @@ class Conv {
     Module m;
     m.name = fused_.name;
     Function launch = fused_.launch(tasks());  // first: it tells which tiles are used
-    for (const PixelTile& t : used_) {
-      if (n_ >= shape_.columns()) m.functions.push_back(tile(t, shape_.columns()));
-      if (n_ % shape_.columns()) m.functions.push_back(tile(t, n_ % shape_.columns()));
-    }
+    for (const PixelTile& t : used_)
+      for (int64_t columns : block_widths(n_, shape_)) m.functions.push_back(tile(t, columns));
     m.functions.push_back(std::move(launch));
     return m;
   }
@@ -262,22 +260,19 @@ bool accepts(const Task& t) {
 }  // namespace
 
 CpuSchedule cpu_conv2d_schedule() {
-  CpuSchedule s;
-  s.name = "packed convolution";
-  s.accepts = accepts;
-  s.epilogue = true;
-  s.takes_before = takes_depthwise;
-  s.make = [](const FusedTask& f, const CpuTargetInfo& t) {
+  const auto make = [](const FusedTask& f, const CpuTargetInfo& t) {
     if (f.before) return inverted_block(f, t);
     const int64_t m = winograd_outputs(f, t);
     if (m) return winograd(f, t, m);
     return stores_along_pixels(f) ? conv_of_any_size(f, t) : Conv(f, t).run();
   };
-  s.space = {{"winograd", {1, 2, 4}},
-             {"panels", {1, 2, 3, 4}},
-             {"pixels", {56, 112, 196, 392}},
-             {"tasks", {4, 8, 32}}};
-  return s;
+  return {{"packed convolution", accepts, false, true, false},
+          make,
+          {{"winograd", {1, 2, 4}},
+           {"panels", {1, 2, 3, 4}},
+           {"pixels", {56, 112, 196, 392}},
+           {"tasks", {4, 8, 32}}},
+          takes_depthwise};
 }
 
 }  // namespace hidet::graph

@@ -174,15 +174,10 @@ bool accepts(const Task& t) {
 }  // namespace
 
 CpuSchedule cpu_depthwise_schedule() {
-  CpuSchedule s;
-  s.name = "depthwise convolution";
-  s.accepts = accepts;
-  s.epilogue = true;
-  s.takes_before = takes_expansion;
-  s.make = [](const FusedTask& f, const CpuTargetInfo& t) {
+  const auto make = [](const FusedTask& f, const CpuTargetInfo& t) {
     return f.before ? inverted_block(f, t) : Depthwise(f, t).run();
   };
-  return s;
+  return {{"depthwise convolution", accepts, false, true, false}, make, {}, takes_expansion};
 }
 
 }  // namespace hidet::graph

@@ -46,10 +46,7 @@ class PackedMatmul {
     Module m;
     m.name = fused_.name;
     const std::vector<int64_t> sizes = row_counts();
-    std::vector<int64_t> widths;
-    if (n_ >= shape_.columns()) widths.push_back(shape_.columns());
-    if (n_ % shape_.columns()) widths.push_back(n_ % shape_.columns());
-    for (int64_t width : widths) {
+    for (int64_t width : block_widths(n_, shape_)) {
       for (int64_t r : sizes) m.functions.push_back(tile(r, width));
       m.functions.push_back(finish(width));
     }
@@ -68,9 +65,7 @@ class PackedMatmul {
     }
     for (int64_t block : split_evenly(m, row_block_))
       for (int64_t r : split_evenly(block, shape_.rows)) all.push_back(r);
-    std::sort(all.rbegin(), all.rend());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    return all;
+    return distinct_heights(std::move(all));
   }
 
   std::string tile_name(int64_t rows, int64_t columns) const {

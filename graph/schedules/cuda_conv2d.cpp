@@ -116,10 +116,9 @@ class Conv {
 }  // namespace
 
 CudaSchedule cuda_conv2d_schedule() {
-  CudaSchedule s{{"conv2d", accepts, true, true, false},
-                 [](const FusedTask& f) { return Conv(f).run(); }};
-  s.space = block_product_space();
-  return s;
+  return {{"conv2d", accepts, true, true, false},
+          [](const FusedTask& f) { return Conv(f).run(); },
+          block_product_space()};
 }
 
 }  // namespace hidet::graph

@@ -56,9 +56,7 @@ Module make(const FusedTask& fused) {
 }  // namespace
 
 CudaSchedule cuda_matmul_schedule() {
-  CudaSchedule s{{"matmul", accepts, true, true, false}, make};
-  s.space = block_product_space();
-  return s;
+  return {{"matmul", accepts, true, true, false}, make, block_product_space()};
 }
 
 }  // namespace hidet::graph

@@ -56,14 +56,14 @@ class Block {
     Module m;
     m.name = fused_.name;
     Function launch = fused_.launch(tasks());
-    for (int64_t columns : widths(w_.c, shape_)) {
+    for (int64_t columns : block_widths(w_.c, shape_)) {
       if (expand_)
         for (int64_t pixels : heights(width_, shape_))
           m.functions.push_back(expanding_tile(pixels, columns));
       m.functions.push_back(row(columns));
     }
     if (projects_)
-      for (int64_t columns : widths(n_, narrow_))
+      for (int64_t columns : block_widths(n_, narrow_))
         for (int64_t pixels : heights(ow_, narrow_))
           m.functions.push_back(projecting_tile(pixels, columns));
     m.functions.push_back(std::move(launch));
@@ -72,16 +72,8 @@ class Block {
 
  private:
   const VarRef& source() const { return (expand_ ? *expand_ : middle_).anchor.inputs[0]; }
-  static std::vector<int64_t> widths(int64_t n, const TileShape& shape) {
-    std::vector<int64_t> out;
-    if (n >= shape.columns()) out.push_back(shape.columns());
-    if (n % shape.columns()) out.push_back(n % shape.columns());
-    return out;
-  }
   static std::vector<int64_t> heights(int64_t n, const TileShape& shape) {
-    std::vector<int64_t> out = split_evenly(n, shape.rows);
-    out.erase(std::unique(out.begin(), out.end()), out.end());
-    return out;
+    return distinct_heights(split_evenly(n, shape.rows));
   }
   static std::string named(const char* what, int64_t pixels, int64_t columns) {
     return what + std::to_string(pixels) + "x" + std::to_string(columns);

@@ -30,6 +30,19 @@ std::vector<int64_t> split_evenly(int64_t n, int64_t most) {
   return out;
 }
 
+std::vector<int64_t> distinct_heights(std::vector<int64_t> heights) {
+  std::sort(heights.rbegin(), heights.rend());
+  heights.erase(std::unique(heights.begin(), heights.end()), heights.end());
+  return heights;
+}
+
+std::vector<int64_t> block_widths(int64_t n, const TileShape& shape) {
+  std::vector<int64_t> out;
+  if (n >= shape.columns()) out.push_back(shape.columns());
+  if (n % shape.columns()) out.push_back(n % shape.columns());
+  return out;
+}
+
 Stmt even_runs(const std::vector<int64_t>& parts,
                const std::function<Stmt(const Value&, int64_t)>& one) {
   std::vector<Stmt> out;

@@ -25,6 +25,10 @@ std::vector<int64_t> split_evenly(int64_t n, int64_t most);
 /// one(start, size) for such parts.
 ir::Stmt even_runs(const std::vector<int64_t>& parts,
                    const std::function<ir::Stmt(const ir::Value& at, int64_t n)>& one);
+/// The different ones of some tile heights, the largest first.
+std::vector<int64_t> distinct_heights(std::vector<int64_t> heights);
+/// The widths of the blocks of `n` columns: whole ones, and what is left.
+std::vector<int64_t> block_widths(int64_t n, const TileShape& shape);
 /// The length of equal blocks of `n`, at most `most`; n where it has no such divisor of use.
 int64_t equal_blocks(int64_t n, int64_t most);
 

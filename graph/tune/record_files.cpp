@@ -107,7 +107,7 @@ int merge_into(const std::string& path, const std::vector<TuneRecord>& records) 
   int taken = 0;
   for (const TuneRecord& r : records) {
     const auto [at, fresh] = all.emplace(key(r), r);
-    if (!fresh && !at->second.locked && better(r, at->second)) at->second = r, taken++;
+    if (!fresh && replaces(r, at->second)) at->second = r, taken++;
     taken += fresh;
   }
   std::vector<TuneRecord> merged;

@@ -209,7 +209,7 @@ int TuneRecords::merge(const std::vector<TuneRecord>& records) {
   try {
     for (const TuneRecord& r : records) {
       const auto here = impl_->find(r.key);
-      if (here && (here->locked || !better(r, *here))) continue;
+      if (here && !replaces(r, *here)) continue;
       impl_->put(r);
       taken++;
     }
@@ -234,8 +234,8 @@ TuneMemory TuneRecords::memory() {
   return m;
 }
 
-bool better(const TuneRecord& a, const TuneRecord& b) {
-  if (a.locked != b.locked) return a.locked;
+bool replaces(const TuneRecord& a, const TuneRecord& b) {
+  if (a.locked || b.locked) return !b.locked;
   if (a.time.measured != b.time.measured) return a.time.measured > b.time.measured;
   return a.changed > b.changed;
 }

@@ -35,6 +35,9 @@ class Narrower {
     });
     rewriter_.on([this](Rewriter& self, const DeclVar& d) -> Stmt { return declared(self, d); });
   }
+  Stmt operator()(const Stmt& body) { return pays(body) ? rewriter_(body) : body; }
+
+ private:
   /// Nothing runs in turns, or loops divide, or all that stands still fits.
   bool pays(const Stmt& body) {
     bool loops = false, divides = false, all_fit = true;
@@ -47,9 +50,6 @@ class Narrower {
     });
     return !loops || divides || all_fit;
   }
-  Stmt operator()(const Stmt& body) { return pays(body) ? rewriter_(body) : body; }
-
- private:
   /// A division by what is not a power of two.
   static bool has_division(const Stmt& body) {
     bool found = false;

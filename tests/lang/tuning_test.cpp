@@ -22,15 +22,21 @@ ScriptModule with_space(const std::string& name, const std::vector<int64_t>& val
   return m;
 }
 
+/// f(i) for i < n, by blocks of t.
+template <class F>
+void in_blocks(const Value& n, int64_t t, F f) {
+  for (auto block : parallel((n + t - 1) / t))
+    for (auto i : range(t))
+      if (auto _ = when(block * t + i < n)) f(block * t + i);
+}
+
 /// y += x, by blocks of t.
 void adds(ScriptModule& s, int64_t t) {
   s.public_func("launch", [&](Function& f) {
     auto x = f.arg("x", ptr(f32));
     auto y = f.arg("y", ptr(f32));
     auto n = f.arg("n", i32);
-    for (auto block : parallel((n + t - 1) / t))
-      for (auto i : range(t))
-        if (auto _ = when(block * t + i < n)) y[block * t + i] += x[block * t + i];
+    in_blocks(n, t, [&](const Value& i) { y[i] += x[i]; });
   });
 }
 /// Counts equal keys, by blocks of t.
@@ -39,9 +45,7 @@ void counts(ScriptModule& s, int64_t t) {
     auto keys = f.arg("keys", ptr(i32));
     auto count = f.arg("count", ptr(i32));
     auto n = f.arg("n", i32);
-    for (auto block : parallel((n + t - 1) / t))
-      for (auto i : range(t))
-        if (auto _ = when(block * t + i < n)) atomic_add(count + keys[block * t + i], 1);
+    in_blocks(n, t, [&](const Value& i) { atomic_add(count + keys[i], 1); });
   });
 }
 /// Appends t to a list of room for one: a second call without the first one's state back would write beyond it.

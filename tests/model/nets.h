@@ -5,6 +5,7 @@
 #include <hidet/graph/build.h>
 #include <hidet/hidet.h>
 
+#include "error_of.h"
 #include "graph/core/samples.h"
 #include "tools/child.h"
 
@@ -12,18 +13,6 @@ namespace hidet::test {
 using testing::AllOf;
 using testing::HasSubstr;
 using tools_test::Folder;
-
-/// The message of the error that `f` throws; `code`: which it must have.
-template <class F>
-std::string error_of(F f, ErrorCode code = ErrorCode::usage) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(static_cast<int>(e.code()), static_cast<int>(code)) << e.what();
-    return e.what();
-  }
-  return "no error";
-}
 
 /// The weights of conv_net.
 struct ConvWeights {

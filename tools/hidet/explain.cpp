@@ -1,6 +1,5 @@
 // explain.cpp - hidet explain: for each kernel of a model the operators that it stands for, what made it, its work and its text.
 #include "explain_choices.h"
-#include "tuning.h"
 
 #include <hidet/graph/build.h>
 #include <hidet/runtime/model_data.h>

@@ -11,13 +11,6 @@
 namespace hidet::tools {
 namespace {
 
-std::vector<std::string> cells_of(const std::string& line) {
-  std::vector<std::string> cells;
-  std::istringstream text(line);
-  for (std::string cell; std::getline(text, cell, '\t');) cells.push_back(cell);
-  return cells;
-}
-
 /// The time of a candidate in records of this machine or others, at the sizes of a row.
 const graph::TuneRecord* record_at(const KernelChoices& k, const std::string& candidate,
                                    const std::string& dims, const std::string& device) {
@@ -45,9 +38,6 @@ std::string reason(const KernelChoices& k, const ChoiceAt& at) {
          milliseconds(first->time.milliseconds);
 }
 
-}  // namespace
-
-namespace {
 std::vector<ChoiceAt> choices_of(const ModelData& m, const ProgramData& p, size_t kernel) {
   std::vector<ChoiceAt> out;
   const KernelData& k = p.kernels[kernel];
@@ -55,7 +45,7 @@ std::vector<ChoiceAt> choices_of(const ModelData& m, const ProgramData& p, size_
   std::string line;
   std::getline(lines, line);
   while (std::getline(lines, line)) {
-    const std::vector<std::string> cells = cells_of(line);
+    const std::vector<std::string> cells = split(line, '\t');
     const size_t at = 1 + m.symbols.size() + kernel;
     HIDET_REQUIRE(cells.size() == 1 + m.symbols.size() + p.kernels.size(), ErrorCode::bad_file, "",
                   "a line of the dispatch table of '", p.target, "' has ", cells.size(),

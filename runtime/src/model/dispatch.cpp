@@ -65,6 +65,8 @@ DispatchTable DispatchTable::parse(const ModelData& data, const ProgramData& p,
 }
 
 const DispatchTable::Row* DispatchTable::nearest(const int64_t* dims) const {
+  for (const Row& row : rows)
+    if (row.device == device && std::equal(row.dims.begin(), row.dims.end(), dims)) return &row;
   const Row* best = nullptr;
   double least = 0;
   for (const Row& row : rows) {
@@ -75,12 +77,6 @@ const DispatchTable::Row* DispatchTable::nearest(const int64_t* dims) const {
     if (!best || distance < least) best = &row, least = distance;
   }
   return best;
-}
-
-const DispatchTable::Row* DispatchTable::exact(const std::vector<int64_t>& dims) const {
-  for (const Row& row : rows)
-    if (row.device == device && row.dims == dims) return &row;
-  return nullptr;
 }
 
 void DispatchTable::put(const std::vector<int64_t>& dims, std::vector<int> candidates) {

@@ -27,8 +27,6 @@ struct DispatchTable {
                              const std::string& where);
   /// The row of this device, else of any, that is nearest to these dims (by ratio); null for an empty table.
   const Row* nearest(const int64_t* dims) const;
-  /// This device's row for exactly these dims; null where there is none.
-  const Row* exact(const std::vector<int64_t>& dims) const;
   /// Replaces this device's row for these dims.
   void put(const std::vector<int64_t>& dims, std::vector<int> candidates);
   /// What parse reads; empty without rows.

@@ -23,8 +23,7 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import peers  # noqa: E402
+import peers
 
 PRODUCTS = ["256x256x256", "512x512x512", "1024x1024x1024", "2048x2048x2048", "128x768x3072", "128x3072x768",
             "197x768x768", "1000x1000x1000", "777x1031x519"]

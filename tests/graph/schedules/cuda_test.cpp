@@ -218,13 +218,14 @@ TEST(GpuGraph, WeightsOfTheCpuBesideAGpuInput) {
 }
 
 TEST(GpuGraph, TheTargetNativeIsTheGpuNotTheCpu) {
-  if (cuda_device_count() > 0) GTEST_SKIP() << "this machine has a GPU";
+  const bool has_gpu = cuda_device_count() > 0;
   const Tensor x = input({4}, "x");
   const FlowGraph graph = trace_from({ops::relu(x)}, {x});
   for (const char* target : {"native", "x86-64-v3"}) {
     try {
-      build_model_data(graph, {.targets = {target}});
-      FAIL() << target;
+      const ModelData data = build_model_data(graph, {.targets = {target}});
+      EXPECT_TRUE(has_gpu && std::string(target) == "native") << target;
+      EXPECT_EQ(data.programs.at(0).target.rfind("sm_", 0), 0u) << data.programs[0].target;
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), std::string(target) == "native" ? ErrorCode::device : ErrorCode::usage);
     }

@@ -10,10 +10,12 @@
 #include <csignal>
 #include <fstream>
 
+#include "error_of.h"
 #include "runtime/compiled/tiny_model.h"
 
 namespace hidet::graph {
 namespace {
+using test::error_of;
 using testing::AllOf;
 using testing::HasSubstr;
 using tiny::Folder;
@@ -25,15 +27,6 @@ std::string read_file(const std::string& path) {
 
 TuneKey key(const std::string& candidate, const std::string& dims = "n=8") {
   return {"product \"x\"\n", candidate, "digest of " + candidate, dims, "a CPU", 2};
-}
-std::string error_of(const std::function<void()>& f, ErrorCode code) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(static_cast<int>(e.code()), static_cast<int>(code)) << e.what();
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(TuneRecords, WhatIsKeptIsFoundInAnotherProcessToo) {

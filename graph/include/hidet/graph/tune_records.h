@@ -40,7 +40,7 @@ class TuneRecords {
   int set_locked(const std::string& part, bool locked);
   /// Forgets candidates that were wrong, failed or ended the process; how many. Locked ones stay.
   int forget_failures();
-  /// Takes each record that better() prefers to the one here; how many. All of them or, on an error, none.
+  /// Takes each record that replaces() the one here; how many. All of them or, on an error, none.
   int merge(const std::vector<TuneRecord>& records);
 
   /// For CompiledModel::tune. A failure to keep one, such as a full disk, is told once and stops nothing.
@@ -51,8 +51,9 @@ class TuneRecords {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Whether `a` takes the place of `b`, which has the same key: locked ones first, then those measured more often, then the newer.
-bool better(const TuneRecord& a, const TuneRecord& b);
+/// Whether `a` takes the place of `b`, which has the same key and is not locked: if it is locked itself, was measured more often, or
+/// as often and is newer.
+bool replaces(const TuneRecord& a, const TuneRecord& b);
 
 /// One JSON object a line. Throws Error(bad_file) that names the line.
 std::string to_lines(const std::vector<TuneRecord>& records);
