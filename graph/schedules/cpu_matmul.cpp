@@ -3,7 +3,7 @@
 // into one set of the L1 cache: those are copied to scratch first, with a longer distance. A long K goes in blocks, so that rows
 // and panels stay in the L2 cache. While a column block is multiplied, the next one is prefetched. A tile's results go to
 // scratch and from there through the epilogue, which so is written once and not in every tile.
-#include "schedules/tile.h"
+#include "schedules/one_row.h"
 
 #include <hidet/runtime/error.h>
 
@@ -25,6 +25,7 @@ class PackedMatmul {
  public:
   PackedMatmul(const FusedTask& fused, const CpuTargetInfo& target)
       : fused_(fused),
+        one_row_(fused, target),
         shape_(tile_shape(target, fused.chosen("panels", 0))),
         row_block_(fused.chosen("rows", kRowBlock)) {
     shape_.k_step = static_cast<int>(fused.chosen("unroll", shape_.k_step));
@@ -45,12 +46,21 @@ class PackedMatmul {
   Module run() {
     Module m;
     m.name = fused_.name;
+    int64_t rows = 0;
+    const bool fixed = is_const_int(rows_.expr(), &rows);
+    if (!fixed || rows == 1) m.functions = one_row_.functions();
+    if (rows == 1) {
+      m.functions.push_back(fused_.launch(one_row_.run()));
+      return m;
+    }
     const std::vector<int64_t> sizes = row_counts();
     for (int64_t width : block_widths(n_, shape_)) {
       for (int64_t r : sizes) m.functions.push_back(tile(r, width));
       m.functions.push_back(finish(width));
     }
-    m.functions.push_back(fused_.launch(tasks(sizes)));
+    const Stmt all = tasks(sizes);
+    m.functions.push_back(fused_.launch(
+        fixed ? all : make_stmt<If>({}, (rows_ == number(1)).expr(), one_row_.run(), all)));
     return m;
   }
 
@@ -60,7 +70,8 @@ class PackedMatmul {
     int64_t m = 0;
     std::vector<int64_t> all;
     if (!is_const_int(rows_.expr(), &m)) {
-      for (int64_t r = shape_.rows; r >= 1; r--) all.push_back(r);
+      // One row alone has its own kernel, and even parts of more have one only where tiles are that low.
+      for (int64_t r = shape_.rows; r >= std::min(2, shape_.rows); r--) all.push_back(r);
       return all;
     }
     for (int64_t block : split_evenly(m, row_block_))
@@ -239,6 +250,7 @@ class PackedMatmul {
   }
 
   const FusedTask& fused_;
+  OneRow one_row_;
   TileShape shape_;
   int64_t row_block_;
   std::vector<Expr> outer_;

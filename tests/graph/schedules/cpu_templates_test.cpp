@@ -48,6 +48,29 @@ TEST(PackedMatmul, TheNumberOfThreadsChangesNoBit) {
   for (const Tensor& t : got)
     EXPECT_EQ(std::memcmp(t.data(), got[0].data(), static_cast<size_t>(t.bytes())), 0);
 }
+TEST(PackedMatmul, OneRowOfAnyWidth) {
+  for (const int64_t n : {1, 16, 63, 64, 65, 200})
+    for (const int64_t k : {1, 37, 1030}) {
+      const Tensor x = symbol({1, 1, k});
+      check(x, ops::relu(ops::matmul(x, weight({k, n}, 1)) * 0.05 + weight({n}, 2)), {{1, 1, k}},
+            1);
+    }
+  const Tensor x = symbol({1, 4096});
+  check(x, ops::matmul(x, weight({4096, 500}, 1)) * 0.02, {{1, 4096}});
+}
+TEST(PackedMatmul, OneRowOfHeads) {
+  const Tensor x = symbol({1, "s", 48});
+  const Tensor heads = ops::reshape(ops::matmul(x, weight({48, 144}, 1)), {1, "s", 3, 48});
+  check(x, ops::transpose(heads, {0, 2, 1, 3}), {{1, 1, 48}, {1, 2, 48}}, 1);
+}
+TEST(PackedMatmul, NaNInOneRow) {
+  const Tensor x = symbol({1, 20});
+  std::vector<float> row(20, 1);
+  row[7] = std::numeric_limits<float>::quiet_NaN();
+  check_on(x, ops::matmul(x, weight({20, 70}, 1)), {from_vector(row, {1, 20})});
+  row[7] = HUGE_VALF;
+  check_on(x, ops::matmul(x, weight({20, 70}, 1)), {from_vector(row, {1, 20})});
+}
 TEST(PackedMatmul, FlattenedRowsAreNoWork) {
   const Tensor x = symbol({1, "s", 24});
   const Tensor flat = ops::reshape(x, {"s", 24});
