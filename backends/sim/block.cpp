@@ -2,7 +2,7 @@
 // wait for others in vain.
 #include <algorithm>
 
-#include "sim/machine.h"
+#include "sim/worker.h"
 
 namespace hidet::backends::sim {
 namespace {
@@ -86,6 +86,7 @@ void Worker::start(Block& block, int64_t cluster) {
     std::fill(std::begin(w.pc), std::end(w.pc), 0);
     w.set(w.exist, State::ready);
     w.tried = 0, w.clock = 1, w.more = {};
+    w.registers = static_cast<int32_t>(block.program->registers);
   }
   for (Thread& t : block.threads) {
     t.group = 0, t.copies.clear(), t.exchange = nullptr;
@@ -93,6 +94,7 @@ void Worker::start(Block& block, int64_t cluster) {
   }
   block.mbarriers.clear();
   block.mbarriers_made = 0;
+  block.registers_left = 0;
   std::fill(std::begin(block.named), std::end(block.named), NamedBarrier{});
   block.published.clear();
   block.exchanged = false;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/hopper.h"
-#include "sim/machine.h"
+#include "sim/worker.h"
 
 namespace hidet::backends::sim {
 
@@ -108,8 +108,7 @@ Place Worker::shared_bytes(Block& block, const Warp& w, int lane, int64_t addres
 
 /// What the hardware answers with an illegal instruction: boxes that begin within 16 bytes, and stores in front of the tensor.
 void Worker::check_start(const Block& block, const Warp& w, int lane, const TensorMap& map,
-                         const int64_t* start, bool store, int32_t at) const {
-  const char* what = store ? "tma_store" : "tma_load";
+                         const int64_t* start, bool store, int32_t at, const char* what) const {
   if (start[0] * map.stride[0] % 16)
     fail(block, w, lane, at,
          detail::concat(what, " at the innermost coordinate ", start[0], ", which is ",
@@ -117,31 +116,61 @@ void Worker::check_start(const Block& block, const Warp& w, int lane, const Tens
   for (int d = 0; store && d < map.rank; d++)
     if (start[d] < 0)
       fail(block, w, lane, at,
-           detail::concat("tma_store at the coordinate ", start[d],
+           detail::concat(what, " at the coordinate ", start[d],
                           "; a store begins at 0 or behind, a load may begin in front"));
 }
 
-void Worker::tma_load(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at) {
-  const TensorMap map = TensorMap::read(w.row(call.args[1]) + lane);
-  const bool several = call.attrs.at(1) != 0;
-  int64_t from[5] = {};
-  for (int d = 0; d < map.rank; d++)
-    from[d] = w.row(call.args[(several ? 4u : 3u) + static_cast<size_t>(d)])[lane].i;
-  if (map.rank != call.attrs[0])
+/// The tensor map in operand `a` of a call, and the coordinates from operand `c` on.
+TensorMap Worker::box_of(const Block& block, const Warp& w, int lane, const HopperCall& call,
+                         size_t a, size_t c, int64_t* start, bool store, int32_t at) const {
+  const TensorMap map = TensorMap::read(w.row(call.args[a]) + lane);
+  if (map.rank != call.attrs.at(0))
     fail(block, w, lane, at,
-         detail::concat("tma_load with ", call.attrs[0], " coordinates of a tensor map of rank ",
+         detail::concat(call.name, " with ", call.attrs[0], " coordinates of a tensor map of rank ",
                         map.rank));
-  check_start(block, w, lane, map, from, false, at);
-  const int64_t to = w.row(call.args[0])[lane].i, barrier = w.row(call.args[2])[lane].i;
-  const int64_t targets = several ? w.row(call.args[3])[lane].i : int64_t{1} << block.rank;
-  const int64_t bytes = map.box_bytes();
-  const Place first = shared_place(block, w, lane, to, bytes, 128, at, "tma_load");
-  const int64_t address = first.data - block.shared.get();
+  for (int d = 0; d < map.rank; d++)
+    start[d] = w.row(call.args[c + static_cast<size_t>(d)])[lane].i;
+  check_start(block, w, lane, map, start, store, at, call.name);
+  return map;
+}
+
+/// The policy of L2 that is a call's last operand.
+void Worker::check_policy(const Block& block, const Warp& w, int lane, const HopperCall& call,
+                          bool hinted, int32_t at) const {
+  if (hinted && (w.row(call.args.back())[lane].i & ~0xff) != kPolicy)
+    fail(block, w, lane, at,
+         std::string(call.name) + " with a cache policy that cache_policy() did not make");
+}
+
+/// A number of bytes that bulk copies can move.
+int64_t Worker::bulk_bytes(const Block& block, const Warp& w, int lane, const HopperCall& call,
+                           size_t a, int32_t at) const {
+  const int64_t bytes = w.row(call.args[a])[lane].i;
+  if (bytes <= 0 || bytes % 16)
+    fail(block, w, lane, at, detail::concat(call.name, " of ", bytes, " bytes; multiples of 16"));
+  return bytes;
+}
+
+/// The mbarrier where a copy ends.
+Mbarrier& Worker::copy_barrier(Block& block, const Warp& w, int lane, int64_t pointer, int32_t at,
+                               const char* what) const {
+  Block* owner_of;
+  Mbarrier& b = mbarrier(block, w, lane, pointer, at, what, &owner_of);
+  if (options_.checks && !b.fenced)
+    fail(block, w, lane, at,
+         std::string(what) + " at '" + b.name +
+             "' without fence_mbarrier_init after its mbarrier_init");
+  return b;
+}
+
+/// For each block that a load goes to: f(block, its mbarrier, the pointer to the target there).
+template <class F>
+void Worker::each_target(Block& block, const Warp& w, int lane, const HopperCall& call,
+                         int64_t targets, int64_t to, int64_t barrier, int32_t at, F&& f) {
   if (!targets || targets >> block.launch->cluster_size())
     fail(block, w, lane, at,
-         detail::concat("tma_load to the blocks of the mask ", targets, " of a cluster of ",
+         detail::concat(call.name, " to the blocks of the mask ", targets, " of a cluster of ",
                         block.launch->cluster_size()));
-  const Place source = resolve(block, w, lane, map.pointer, 0, 1, at, "tma_load");
   for (int64_t r = 0; r < block.launch->cluster_size(); r++) {
     if (!(targets >> r & 1)) continue;
     Block& there = *block.cluster->blocks[static_cast<size_t>(r)];
@@ -150,197 +179,191 @@ void Worker::tma_load(Block& block, Warp& w, int lane, const HopperCall& call, i
                               : pointer::make(pointer::object(p) + (r + 1) * kLocalsPerBlock,
                                               pointer::offset(p));
     };
-    Block* owner_of;
-    Mbarrier& b = mbarrier(block, w, lane, in_block(barrier), at, "tma_load", &owner_of);
-    if (options_.checks && !b.fenced)
-      fail(block, w, lane, at,
-           "tma_load at '" + b.name + "' without fence_mbarrier_init after its mbarrier_init");
-    const Stamp stamp{there.run, b.phase + 1, at, b.slot, 0};
-    Place target = resolve(block, w, lane, in_block(to), bytes, 1, at, "tma_load");
-    const int64_t base = target.offset;
-    each_chunk(map, from, [&](int64_t offset, int64_t skip, int64_t inside, int64_t global) {
-      target.offset = base + swizzled(address + offset, map.swizzle) - address, target.bytes = 16;
-      target.data = target.space.data + target.offset;
-      if (target.space.tracked()) note_async(block, w, lane, target, stamp, true);
-      std::fill_n(target.data, 16, uint8_t{0});
-      if (!inside) return;
-      Place part = source;
-      part.offset += global, part.bytes = inside, part.data += global;
-      if (part.space.tracked()) note_read(block, w, lane, part, at);
-      if (part.space.written) check_written(block, w, lane, part.space, part.offset, inside, at);
-      std::copy_n(part.data, inside, target.data + skip);
-    });
-    count_bytes(there, b, bytes);
+    f(there, copy_barrier(block, w, lane, in_block(barrier), at, call.name), in_block(to));
   }
 }
 
-void Worker::tma_store(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at) {
-  const TensorMap map = TensorMap::read(w.row(call.args[0]) + lane);
-  if (map.rank != call.attrs.at(0))
-    fail(block, w, lane, at,
-         detail::concat("tma_store with ", call.attrs[0], " coordinates of a tensor map of rank ",
-                        map.rank));
-  int64_t to[5] = {};
-  for (int d = 0; d < map.rank; d++) to[d] = w.row(call.args[2 + static_cast<size_t>(d)])[lane].i;
-  check_start(block, w, lane, map, to, true, at);
-  Place from = shared_place(block, w, lane, w.row(call.args[1])[lane].i, map.box_bytes(), 128, at,
-                            "tma_store");
-  const int64_t address = from.data - block.shared.get(), base = from.offset;
-  const Place target = resolve(block, w, lane, map.pointer, 0, 1, at, "tma_store");
+/// Copies from global memory: the read lasts until the barrier's phase ends.
+void Worker::read_global(Block& block, const Warp& w, int lane, const Place& from,
+                         const Stamp& stamp, int32_t at) {
+  if (from.space.tracked()) note_async(block, w, lane, from, stamp, Use::read);
+  if (from.space.written) check_written(block, w, lane, from.space, from.offset, from.bytes, at);
+}
+
+void Worker::tma_load(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at) {
+  const bool several = call.attrs.at(1) != 0;
+  int64_t from[5] = {};
+  const TensorMap map = box_of(block, w, lane, call, 1, several ? 4 : 3, from, false, at);
+  check_policy(block, w, lane, call, call.attrs.at(2) != 0, at);
+  const int64_t to = w.row(call.args[0])[lane].i, barrier = w.row(call.args[2])[lane].i,
+                targets = several ? w.row(call.args[3])[lane].i : int64_t{1} << block.rank,
+                bytes = map.box_bytes();
+  const int64_t address =
+      shared_place(block, w, lane, to, bytes, 128, at, "tma_load").data - block.shared.get();
+  const Place source = resolve(block, w, lane, map.pointer, 0, 1, at, "tma_load");
+  each_target(block, w, lane, call, targets, to, barrier, at,
+              [&](Block& there, Mbarrier& b, int64_t to_there) {
+                const Stamp stamp{there.run, b.phase + 1, at, b.slot, 0};
+                Place target = resolve(block, w, lane, to_there, bytes, 1, at, "tma_load");
+                const int64_t base = target.offset;
+                each_chunk(
+                    map, from, [&](int64_t offset, int64_t skip, int64_t inside, int64_t global) {
+                      target.offset = base + swizzled(address + offset, map.swizzle) - address,
+                      target.bytes = 16;
+                      target.data = target.space.data + target.offset;
+                      if (target.space.tracked())
+                        note_async(block, w, lane, target, stamp, Use::write);
+                      std::fill_n(target.data, 16, uint8_t{0});
+                      if (!inside) return;
+                      Place part = source;
+                      part.offset += global, part.bytes = inside, part.data += global;
+                      read_global(block, w, lane, part, stamp, at);
+                      std::copy_n(part.data, inside, target.data + skip);
+                    });
+                count_bytes(there, b, bytes);
+              });
+}
+
+/// Bytes of a copy arrive: as they are, or combined with what is there.
+void Worker::deliver(Block& block, const Warp& w, int lane, const Place& to, const uint8_t* from,
+                     const Stamp& stamp, const Reduction* r, int32_t at) {
+  if (to.space.tracked()) note_async(block, w, lane, to, stamp, r ? Use::atomic : Use::write);
+  if (to.space.written && r) check_written(block, w, lane, to.space, to.offset, to.bytes, at);
+  if (to.space.written) std::fill_n(to.space.written + to.offset, to.bytes, uint8_t{1});
+  if (!r) return (void)std::copy_n(from, to.bytes, to.data);
+  const auto size = static_cast<int64_t>(r->dtype.bytes());
+  for (int64_t i = 0; i < to.bytes; i += size) {
+    const Cell old = read_cell(to.data + i, r->dtype.code()),
+               v = read_cell(from + i, r->dtype.code());
+    write_cell(to.data + i, r->dtype.code(), combined(r->op, old, v, r->dtype));
+  }
+}
+
+/// The stamps of a thread's store that is under way: of its reads, of its writes.
+Stamp Worker::store_stamp(const Block& block, const Warp& w, int lane, uint16_t slot,
+                          int32_t at) const {
   const Thread& t = block.threads[static_cast<size_t>(w.index * kWarp + lane)];
-  const auto number = static_cast<uint16_t>(t.number);
-  const Stamp read{block.run, t.stores + 1, at, static_cast<uint16_t>(kStoreReads + number), 0},
-      write{block.run, t.stores + 1, at, static_cast<uint16_t>(kStoreWrites + number), 0};
+  return {block.run, t.stores + 1, at, static_cast<uint16_t>(slot + t.number), 0};
+}
+
+void Worker::tma_store(Block& block, Warp& w, int lane, const HopperCall& call, bool reduces,
+                       int32_t at) {
+  int64_t to[5] = {};
+  const TensorMap map = box_of(block, w, lane, call, 0, 2, to, true, at);
+  check_policy(block, w, lane, call, call.attrs.at(reduces ? 2 : 1) != 0, at);
+  Reduction reduction{ir::Combine::add, map.dtype};
+  if (reduces) {
+    reduction.op = static_cast<ir::Combine>(call.attrs.at(1));
+    // The hardware takes a map of i64 for an illegal instruction, but for min and max; one of u64 gives the same bits.
+    const bool refused =
+        map.dtype == i64 && reduction.op != ir::Combine::min && reduction.op != ir::Combine::max;
+    if (refused || !ir::can_reduce(reduction.op, map.dtype, false))
+      fail(block, w, lane, at,
+           detail::concat("there is no bulk reduction '", ir::name_of(reduction.op), "' of ",
+                          map.dtype.name(), refused ? " maps; of u64 there is" : ""));
+  }
+  Place from = shared_place(block, w, lane, w.row(call.args[1])[lane].i, map.box_bytes(), 128, at,
+                            call.name);
+  const int64_t address = from.data - block.shared.get(), base = from.offset;
+  const Place target = resolve(block, w, lane, map.pointer, 0, 1, at, call.name);
+  const Stamp read = store_stamp(block, w, lane, kStoreReads, at),
+              write = store_stamp(block, w, lane, kStoreWrites, at);
   each_chunk(map, to, [&](int64_t offset, int64_t skip, int64_t inside, int64_t global) {
     if (!inside) return;
     from.offset = base + swizzled(address + offset, map.swizzle) - address + skip;
     from.bytes = inside, from.data = from.space.data + from.offset;
-    if (from.space.tracked()) note_async(block, w, lane, from, read, false);
+    if (from.space.tracked()) note_async(block, w, lane, from, read, Use::read);
     Place part = target;
     part.offset += global, part.bytes = inside, part.data += global;
-    if (part.space.tracked()) note_async(block, w, lane, part, write, true);
-    if (part.space.written) std::fill_n(part.space.written + part.offset, inside, uint8_t{1});
-    std::copy_n(from.data, inside, part.data);
+    deliver(block, w, lane, part, from.data, write, reduces ? &reduction : nullptr, at);
   });
 }
 
-void Worker::bulk_load(Block& block, Warp& w, int lane, const HopperCall& call, bool several,
-                       int32_t at) {
-  const auto arg = [&](size_t a) { return w.row(call.args[a])[lane].i; };
-  const int64_t bytes = arg(2), targets = several ? arg(4) : int64_t{1} << block.rank;
-  if (bytes <= 0 || bytes % 16)
-    fail(block, w, lane, at, detail::concat("bulk_load of ", bytes, " bytes; multiples of 16"));
-  if (!targets || targets >> block.launch->cluster_size())
+void Worker::tma_prefetch(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at) {
+  int64_t start[5] = {};
+  (void)box_of(block, w, lane, call, 0, 1, start, false, at);
+  check_policy(block, w, lane, call, call.attrs.at(1) != 0, at);
+}
+
+void Worker::require_global(const Block& block, const Warp& w, int lane, const Place& p, int32_t at,
+                            const char* what) const {
+  if (p.space.shared || p.space.stride)
     fail(block, w, lane, at,
-         detail::concat("bulk_load to the blocks of the mask ", targets, " of a cluster of ",
-                        block.launch->cluster_size()));
+         std::string(what) + " '" + *p.space.name + "', which is not global memory");
+}
+
+void Worker::bulk_load(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at) {
+  const auto arg = [&](size_t a) { return w.row(call.args[a])[lane].i; };
+  const int64_t bytes = bulk_bytes(block, w, lane, call, 2, at),
+                targets = call.attrs.at(0) ? arg(4) : int64_t{1} << block.rank;
+  check_policy(block, w, lane, call, call.attrs.at(1) != 0, at);
   (void)shared_place(block, w, lane, arg(0), bytes, 16, at, "bulk_load");
   const Place from = resolve(block, w, lane, arg(1), bytes, 16, at, "bulk_load");
-  if (from.space.shared || from.space.stride)
-    fail(block, w, lane, at,
-         "bulk_load from '" + *from.space.name + "', which is not global memory");
-  if (from.space.tracked()) note_read(block, w, lane, from, at);
-  if (from.space.written) check_written(block, w, lane, from.space, from.offset, bytes, at);
-  for (int64_t r = 0; r < block.launch->cluster_size(); r++) {
-    if (!(targets >> r & 1)) continue;
-    Block& there = *block.cluster->blocks[static_cast<size_t>(r)];
-    const auto in_block = [&](int64_t p) {
-      return &there == &block ? p
-                              : pointer::make(pointer::object(p) + (r + 1) * kLocalsPerBlock,
-                                              pointer::offset(p));
-    };
-    Block* owner_of;
-    Mbarrier& b = mbarrier(block, w, lane, in_block(arg(3)), at, "bulk_load", &owner_of);
-    if (options_.checks && !b.fenced)
-      fail(block, w, lane, at,
-           "bulk_load at '" + b.name + "' without fence_mbarrier_init after its mbarrier_init");
-    const Place to = resolve(block, w, lane, in_block(arg(0)), bytes, 1, at, "bulk_load");
-    if (to.space.tracked())
-      note_async(block, w, lane, to, {there.run, b.phase + 1, at, b.slot, 0}, true);
-    std::copy_n(from.data, bytes, to.data);
-    count_bytes(there, b, bytes);
-  }
+  require_global(block, w, lane, from, at, "bulk_load from");
+  each_target(block, w, lane, call, targets, arg(0), arg(3), at,
+              [&](Block& there, Mbarrier& b, int64_t to_there) {
+                const Stamp stamp{there.run, b.phase + 1, at, b.slot, 0};
+                read_global(block, w, lane, from, stamp, at);
+                deliver(block, w, lane,
+                        resolve(block, w, lane, to_there, bytes, 1, at, "bulk_load"), from.data,
+                        stamp, nullptr, at);
+                count_bytes(there, b, bytes);
+              });
 }
 
-void Worker::bulk_store(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at) {
+void Worker::bulk_store(Block& block, Warp& w, int lane, const HopperCall& call, bool reduces,
+                        int32_t at) {
   const auto arg = [&](size_t a) { return w.row(call.args[a])[lane].i; };
-  const int64_t bytes = arg(2);
-  if (bytes <= 0 || bytes % 16)
-    fail(block, w, lane, at, detail::concat("bulk_store of ", bytes, " bytes; multiples of 16"));
-  const Place from = shared_place(block, w, lane, arg(1), bytes, 16, at, "bulk_store"),
-              to = resolve(block, w, lane, arg(0), bytes, 16, at, "bulk_store");
-  if (to.space.shared || to.space.stride)
-    fail(block, w, lane, at, "bulk_store to '" + *to.space.name + "', which is not global memory");
-  const Thread& t = block.threads[static_cast<size_t>(w.index * kWarp + lane)];
-  const auto number = static_cast<uint16_t>(t.number);
-  const auto stamp = [&](uint16_t slot) {
-    return Stamp{block.run, t.stores + 1, at, static_cast<uint16_t>(slot + number), 0};
-  };
-  if (from.space.tracked()) note_async(block, w, lane, from, stamp(kStoreReads), false);
-  if (to.space.tracked()) note_async(block, w, lane, to, stamp(kStoreWrites), true);
-  if (to.space.written) std::fill_n(to.space.written + to.offset, bytes, uint8_t{1});
-  std::copy_n(from.data, bytes, to.data);
+  const int64_t bytes = bulk_bytes(block, w, lane, call, 2, at);
+  check_policy(block, w, lane, call, call.attrs.back() != 0, at);
+  const Place from = shared_place(block, w, lane, arg(1), bytes, 16, at, call.name),
+              to = resolve(block, w, lane, arg(0), bytes, 16, at, call.name);
+  require_global(block, w, lane, to, at, reduces ? "bulk_reduce to" : "bulk_store to");
+  if (from.space.tracked())
+    note_async(block, w, lane, from, store_stamp(block, w, lane, kStoreReads, at), Use::read);
+  const Reduction r = reduces ? Reduction::of(call) : Reduction{};
+  deliver(block, w, lane, to, from.data, store_stamp(block, w, lane, kStoreWrites, at),
+          reduces ? &r : nullptr, at);
 }
 
-// --- checks
-
-std::string Worker::describe(const Block& block, const Stamp& s, bool write) const {
-  const ir::SourceLoc& loc = block.program->locs[static_cast<size_t>(s.at)];
-  const std::string line = loc.line ? loc.text() : "an unknown line";
-  if (s.thread >= kStoreReads) return "the bulk store at " + line;
-  if (s.thread >= kProducts) return "the wgmma at " + line;
-  if (s.thread >= kCopies) return "the bulk copy at " + line;
-  const int64_t n = s.thread, idx[3] = {n % block.dim[0], n / block.dim[0] % block.dim[1],
-                                        n / (block.dim[0] * block.dim[1])};
-  return std::string("the ") + (write ? "write" : "read") + " at " + line + " by thread " +
-         triple(idx);
+void Worker::bulk_prefetch(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at) {
+  const int64_t bytes = bulk_bytes(block, w, lane, call, 1, at);
+  check_policy(block, w, lane, call, call.attrs.at(0) != 0, at);
+  require_global(block, w, lane,
+                 resolve(block, w, lane, w.row(call.args[0])[lane].i, bytes, 16, at, call.name), at,
+                 "bulk_prefetch of");
 }
 
-void Worker::race_async(const Block& block, const Warp& w, int lane, const Space& s,
-                        const Stamp& mine, bool write, const Stamp& other, bool other_write) const {
-  const char* missing = other.thread >= kStoreReads ? other_write ? "bulk_wait" : "bulk_wait_read"
-                        : other.thread >= kProducts ? "wgmma_wait"
-                        : other.thread >= kCopies   ? "mbarrier_wait"
-                                                    : "a barrier";
-  const std::string own = mine.thread >= kStoreReads ? "bulk store"
-                          : mine.thread >= kProducts ? "wgmma"
-                          : mine.thread >= kCopies   ? "bulk copy"
-                          : write                    ? "write"
-                                                     : "read";
-  fail(block, w, lane, mine.at,
-       detail::concat("race on '", *s.name, "': this ", own, " and ",
-                      describe(block, other, other_write), " are not ordered by ", missing));
+/// From this block's shared memory to that of another, whose mbarrier counts the bytes.
+void Worker::bulk_send(Block& block, Warp& w, int lane, const HopperCall& call, bool reduces,
+                       int32_t at) {
+  const auto arg = [&](size_t a) { return w.row(call.args[a])[lane].i; };
+  const int64_t bytes = bulk_bytes(block, w, lane, call, 2, at);
+  const Place from = shared_place(block, w, lane, arg(1), bytes, 16, at, call.name),
+              to = shared_place(block, w, lane, arg(0), bytes, 16, at, call.name);
+  Block& there = owner(block, arg(0));
+  if (&owner(block, arg(1)) != &block)
+    fail(block, w, lane, at,
+         std::string(call.name) + " from '" + *from.space.name + "' of another block");
+  if (&owner(block, arg(3)) != &there)
+    fail(block, w, lane, at,
+         std::string(call.name) + " to one block, and its mbarrier is in another");
+  Mbarrier& b = copy_barrier(block, w, lane, arg(3), at, call.name);
+  const Stamp stamp{there.run, b.phase + 1, at, b.slot, 0};
+  if (from.space.tracked()) note_async(block, w, lane, from, stamp, Use::read);
+  const Reduction r = reduces ? Reduction::of(call) : Reduction{};
+  deliver(block, w, lane, to, from.data, stamp, reduces ? &r : nullptr, at);
+  count_bytes(there, b, bytes);
 }
 
-/// An access of a copy or product: what comes before it must be known to the thread that issues it, and what threads wrote must
-/// have gone through a proxy fence. Where several warps issue it, only the last call records it.
-void Worker::note_async(Block& block, const Warp& w, int lane, const Place& place,
-                        const Stamp& stamp, bool write, bool record) {
-  const Space& s = place.space;
-  const int64_t end = (place.offset + place.bytes - 1) >> s.shift;
-  const auto live = [&](const Stamp& x) { return !s.shared || x.run >= block.first_run; };
-  const auto check = [&](const Stamp& x, bool other_write) {
-    if (live(x) && !(x.run == stamp.run && x.thread == stamp.thread && x.clock == stamp.clock) &&
-        !ordered(block, w, lane, x))
-      race_async(block, w, lane, s, stamp, write, x, other_write);
-  };
-  for (int64_t g = place.offset >> s.shift; g <= end; g++) {
-    if (block.launch->parallel && !s.shared) own(block, s, g, write);
-    ShadowCell& c = cell(s, g);
-    if (c.write.same(stamp) || (!write && c.read.same(stamp))) continue;
-    if (s.shared && live(c.write) && (c.write.flags & kPending))
-      fail(block, w, lane, stamp.at,
-           "race on '" + *s.name + "': the copy at " +
-               block.program->locs[static_cast<size_t>(c.write.at)].text() +
-               " was not waited for (cp_async_wait)");
-    if (write) {
-      check(c.write, true), check(c.read, false), check(c.other_read, false);
-      const auto more = more_reads_.find(&c);
-      if (more != more_reads_.end()) {
-        for (const Stamp& x : more->second) check(x, false);
-        more_reads_.erase(more);
-      }
-      c.write = stamp;
-      continue;
-    }
-    if (s.shared && !live(c.write))
-      fail(block, w, lane, stamp.at,
-           "read of shared memory '" + *s.name + "' that was never written");
-    check(c.write, true);
-    const Stamp& x = c.write;
-    if (s.shared && live(x) && x.thread < kCopies) {
-      const auto& e = block.threads[static_cast<size_t>(w.index * kWarp + lane)].exchange;
-      if (!w.more.covers(x.run | kFenced, x.thread, x.clock) &&
-          !(e && e->known.covers(x.run | kFenced, x.thread, x.clock)))
-        fail(block, w, lane, stamp.at,
-             detail::concat("'", *s.name, "' is read by a copy or product, and there is no ",
-                            "fence_proxy_async after ", describe(block, x, true)));
-    }
-    if (!record) continue;
-    if (!live(c.read) || ordered(block, w, lane, c.read)) c.read = stamp;
-    else if (!live(c.other_read) || ordered(block, w, lane, c.other_read)) c.other_read = stamp;
-    else more_reads_[&c].push_back(stamp);
-  }
+/// What cache_policy() gives: a mark, and what it was told.
+int64_t Worker::make_policy(const Block& block, const Warp& w, int lane, const HopperCall& call,
+                            int32_t at) const {
+  const float part = w.row(call.args[0])[lane].f;
+  if (!(part > 0 && part <= 1))
+    fail(block, w, lane, at,
+         detail::concat("a cache policy for a part of ", part, "; above 0, up to 1"));
+  return kPolicy | call.attrs.at(0) << 4 | call.attrs.at(1);
 }
 
 }  // namespace hidet::backends::sim

@@ -31,8 +31,8 @@ constexpr PrimRow kPrims[] = {
     {"clock", Op::builtin, 12},
     {"syncthreads", Op::barrier, 0},
     {"syncwarp", Op::sync_warp, 0},
-    {"threadfence", Op::fence, 0},
-    {"threadfence_block", Op::fence, 1},
+    {"threadfence", Op::fence, kDevice},
+    {"threadfence_block", Op::fence, kBlock},
     {"shfl_sync", Op::exchange, 0},
     {"shfl_up_sync", Op::exchange, 1},
     {"shfl_down_sync", Op::exchange, 2},
@@ -47,17 +47,18 @@ constexpr PrimRow kPrims[] = {
     {"syncthreads_count", Op::barrier, 3},
     {"barrier_sync", Op::named_barrier, 0},
     {"barrier_arrive", Op::named_barrier, 1},
-    {"threadfence_system", Op::fence, 0},
-    {"atomic_add", Op::atomic, 0},
-    {"atomic_and", Op::atomic, 5},
-    {"atomic_or", Op::atomic, 6},
-    {"atomic_xor", Op::atomic, 7},
-    {"atomic_max", Op::atomic, 1},
-    {"atomic_min", Op::atomic, 2},
-    {"atomic_exch", Op::atomic, 3},
-    {"atomic_cas", Op::atomic, 4},
-    {"atomic_inc", Op::atomic, 8},
-    {"atomic_dec", Op::atomic, 9},
+    {"threadfence_system", Op::fence, kDevice},
+    {"threadfence_cluster", Op::fence, kCluster},
+    {"atomic_add", Op::atomic, uint8_t(Combine::add)},
+    {"atomic_and", Op::atomic, uint8_t(Combine::bit_and)},
+    {"atomic_or", Op::atomic, uint8_t(Combine::bit_or)},
+    {"atomic_xor", Op::atomic, uint8_t(Combine::bit_xor)},
+    {"atomic_max", Op::atomic, uint8_t(Combine::max)},
+    {"atomic_min", Op::atomic, uint8_t(Combine::min)},
+    {"atomic_exch", Op::atomic, kExchange},
+    {"atomic_cas", Op::atomic, kCompare},
+    {"atomic_inc", Op::atomic, uint8_t(Combine::inc)},
+    {"atomic_dec", Op::atomic, uint8_t(Combine::dec)},
     {"cp_async", Op::copy, 0},
     {"cp_async_commit", Op::commit, 0},
     {"cp_async_part", Op::copy, 1},
@@ -323,7 +324,8 @@ void Compiler::prim(const Prim& p, int32_t dst) {
     const bool in_block = op == Op::atomic && is_shared(p.args[0]);
     if (op == Op::fence) out_.fences = true;
     if (op == Op::fence || op == Op::named_barrier) out_.partial = true;
-    if ((op == Op::fence && sub == 0) || (op == Op::atomic && !in_block)) out_.in_order = true;
+    if ((op == Op::fence && sub == kDevice) || (op == Op::atomic && !in_block))
+      out_.in_order = true;
     // A copy keeps its bytes in `lanes`, what of them it copies in the cell c.
     const int32_t extra = op == Op::wait ? static_cast<int32_t>(p.attrs.at(0)) : c;
     const uint16_t lanes = op == Op::copy ? static_cast<uint16_t>(p.attrs.at(0)) : lanes_of(t);

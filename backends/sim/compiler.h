@@ -1,6 +1,7 @@
 // compiler.h - the compiler from IR functions to register instructions. Private to the simulator.
 // Threading: one object a compilation.
 #pragma once
+#include <hidet/ir/module.h>
 #include <hidet/ir/primitives.h>
 #include <hidet/runtime/error.h>
 
@@ -8,6 +9,8 @@
 
 namespace hidet::backends::sim {
 using namespace ir;
+
+int64_t entry_registers(const ir::LaunchInfo& launch);
 
 /// Compiles one function with its callees into a Program.
 class Compiler {

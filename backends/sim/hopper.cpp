@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/machine.h"
+#include "sim/worker.h"
 
 namespace hidet::backends::sim {
 
@@ -15,7 +15,8 @@ bool Worker::hopper(Block& block, Warp& w, uint32_t mask, const Inst& in, int32_
   };
   const auto all = [&](auto&& f) { bits(mask, f); };
   const auto all_get = [&](auto&& f) { bits(mask, [&](int i) { w.row(in.dst)[i].i = f(i); }); };
-  switch (static_cast<Hopper>(in.sub)) {
+  const auto op = static_cast<Hopper>(in.sub);
+  switch (op) {
     case Hopper::tensor_map: make_map(block, w, call, at).write(w.row(in.dst)); break;
     case Hopper::init: all([&](int i) { init(block, w, i, arg(0, i), arg(1, i), at); }); break;
     case Hopper::invalidate:
@@ -29,19 +30,37 @@ bool Worker::hopper(Block& block, Warp& w, uint32_t mask, const Inst& in, int32_
     case Hopper::arrive: all([&](int i) { arrive(block, w, i, arg(0, i), 0, at); }); break;
     case Hopper::arrive_remote:
       all([&](int i) {
-        const int64_t rank = arg(1, i);
-        if (rank < 0 || rank >= block.launch->cluster_size())
-          fail(block, w, i, at,
-               detail::concat("block ", rank, " of a cluster of ", block.launch->cluster_size()));
-        const int64_t p = arg(0, i);
-        arrive(block, w, i,
-               pointer::make(pointer::object(p) + (rank + 1) * kLocalsPerBlock, pointer::offset(p)),
-               0, at);
+        arrive(block, w, i, in_rank(block, w, i, arg(0, i), arg(1, i), at), 0, at);
       });
       break;
     case Hopper::arrive_expect:
       all([&](int i) { arrive(block, w, i, arg(0, i), arg(1, i), at); });
       break;
+    case Hopper::arrive_expect_remote:
+      all([&](int i) {
+        arrive(block, w, i, in_rank(block, w, i, arg(0, i), arg(2, i), at), arg(1, i), at);
+      });
+      break;
+    case Hopper::arrive_state:
+    case Hopper::arrive_no_complete:
+      all_get([&](int i) {
+        return arrive_counted(block, w, i, arg(0, i), arg(1, i), op == Hopper::arrive_state, at);
+      });
+      break;
+    case Hopper::arrive_drop: all([&](int i) { arrive_drop(block, w, i, arg(0, i), at); }); break;
+    case Hopper::arrive_copies:
+      all([&](int i) { arrive_copies(block, w, i, arg(0, i), call.attrs.at(0) != 0, at); });
+      break;
+    case Hopper::complete:
+      all([&](int i) {
+        Block* there;
+        Mbarrier& b = mbarrier(block, w, i, arg(0, i), at, call.name, &there);
+        count_bytes(*there, b, arg(1, i));
+      });
+      break;
+    case Hopper::pending: all_get([&](int i) { return arg(0, i) & kStatePending; }); break;
+    case Hopper::test_parity:
+    case Hopper::test_state: test_mbarrier(block, w, mask, call, op, w.row(in.dst), at); break;
     case Hopper::expect:
       all([&](int i) {
         Block* there;
@@ -53,14 +72,26 @@ bool Worker::hopper(Block& block, Warp& w, uint32_t mask, const Inst& in, int32_
       for (auto& [place, b] : block.mbarriers)
         all([&, &b = b](int i) { b.fenced = b.fenced || b.init_thread == w.index * kWarp + i; });
       break;
-    case Hopper::fence_proxy: fence_proxy(block, w, mask); break;
+    case Hopper::fence_proxy: fence_proxy(block, w, mask, kFencedShared | kFencedGlobal); break;
+    case Hopper::fence_proxy_shared: fence_proxy(block, w, mask, kFencedShared); break;
+    case Hopper::fence_proxy_global: fence_proxy(block, w, mask, kFencedGlobal); break;
     case Hopper::tma_load: all([&](int i) { tma_load(block, w, i, call, at); }); break;
-    case Hopper::tma_store: all([&](int i) { tma_store(block, w, i, call, at); }); break;
-    case Hopper::bulk_load: all([&](int i) { bulk_load(block, w, i, call, false, at); }); break;
-    case Hopper::bulk_load_multicast:
-      all([&](int i) { bulk_load(block, w, i, call, true, at); });
+    case Hopper::tma_store:
+    case Hopper::tma_reduce:
+      all([&](int i) { tma_store(block, w, i, call, op == Hopper::tma_reduce, at); });
       break;
-    case Hopper::bulk_store: all([&](int i) { bulk_store(block, w, i, call, at); }); break;
+    case Hopper::tma_prefetch: all([&](int i) { tma_prefetch(block, w, i, call, at); }); break;
+    case Hopper::bulk_load: all([&](int i) { bulk_load(block, w, i, call, at); }); break;
+    case Hopper::bulk_store:
+    case Hopper::bulk_reduce:
+      all([&](int i) { bulk_store(block, w, i, call, op == Hopper::bulk_reduce, at); });
+      break;
+    case Hopper::bulk_prefetch: all([&](int i) { bulk_prefetch(block, w, i, call, at); }); break;
+    case Hopper::bulk_send:
+    case Hopper::bulk_send_reduce:
+      all([&](int i) { bulk_send(block, w, i, call, op == Hopper::bulk_send_reduce, at); });
+      break;
+    case Hopper::policy: all_get([&](int i) { return make_policy(block, w, i, call, at); }); break;
     case Hopper::bulk_commit: all([&](int i) { thread(i).stores++; }); break;
     case Hopper::bulk_wait:
     case Hopper::bulk_wait_read:
@@ -69,7 +100,7 @@ bool Worker::hopper(Block& block, Warp& w, uint32_t mask, const Inst& in, int32_
         if (known <= 0) return;
         const auto number = static_cast<uint16_t>(w.index * kWarp + i);
         for (uint16_t slot : {kStoreReads, kStoreWrites})
-          if (slot == kStoreReads || static_cast<Hopper>(in.sub) == Hopper::bulk_wait)
+          if (slot == kStoreReads || op == Hopper::bulk_wait)
             learn(block, w, 1u << i, static_cast<uint16_t>(slot + number),
                   static_cast<uint32_t>(known));
       });
@@ -80,13 +111,8 @@ bool Worker::hopper(Block& block, Warp& w, uint32_t mask, const Inst& in, int32_
     case Hopper::cluster_wait: return wait_cluster(block, w, mask, at);
     case Hopper::map_rank:
       all_get([&](int i) {
-        const int64_t p = arg(0, i), rank = arg(1, i);
-        const Place own = shared_place(block, w, i, p, 0, 1, at, call.name);
-        (void)own;
-        if (rank < 0 || rank >= block.launch->cluster_size())
-          fail(block, w, i, at,
-               detail::concat("block ", rank, " of a cluster of ", block.launch->cluster_size()));
-        return pointer::make(pointer::object(p) + (rank + 1) * kLocalsPerBlock, pointer::offset(p));
+        (void)shared_place(block, w, i, arg(0, i), 0, 1, at, call.name);
+        return in_rank(block, w, i, arg(0, i), arg(1, i), at);
       });
       break;
     case Hopper::descriptor:
@@ -99,6 +125,9 @@ bool Worker::hopper(Block& block, Warp& w, uint32_t mask, const Inst& in, int32_
     case Hopper::product_fence: fence_products(block, w, mask); break;
     case Hopper::product_commit: all([&](int i) { thread(i).products++; }); break;
     case Hopper::product_wait: wait_products(block, w, mask, call.attrs.at(0)); break;
+    case Hopper::more_registers:
+    case Hopper::fewer_registers:
+      return set_registers(block, w, mask, call, op == Hopper::more_registers, at);
     case Hopper::product: return product(block, w, mask, call, at);
     case Hopper::nothing: break;
   }
@@ -111,6 +140,16 @@ Block& Worker::owner(Block& block, int64_t pointer) const {
   const int64_t rank = (pointer::object(pointer) - block.first_local) / kLocalsPerBlock - 1;
   if (pointer::object(pointer) < block.first_local || rank < 0) return block;
   return *block.cluster->blocks.at(static_cast<size_t>(rank));
+}
+
+/// The pointer to the same place in block `rank` of the cluster.
+int64_t Worker::in_rank(const Block& block, const Warp& w, int lane, int64_t pointer, int64_t rank,
+                        int32_t at) const {
+  if (rank < 0 || rank >= block.launch->cluster_size())
+    fail(block, w, lane, at,
+         detail::concat("block ", rank, " of a cluster of ", block.launch->cluster_size()));
+  return pointer::make(pointer::object(pointer) + (rank + 1) * kLocalsPerBlock,
+                       pointer::offset(pointer));
 }
 
 Place Worker::shared_place(Block& block, const Warp& w, int lane, int64_t pointer, int64_t bytes,
@@ -175,14 +214,59 @@ Mbarrier& Worker::mbarrier(Block& block, const Warp& w, int lane, int64_t pointe
 void Worker::arrive(Block& block, Warp& w, int lane, int64_t pointer, int64_t bytes, int32_t at) {
   Block* there;
   Mbarrier& b = mbarrier(block, w, lane, pointer, at, "arrival", &there);
-  if (b.missing <= 0)
-    fail(block, w, lane, at,
-         detail::concat("more arrivals at '", b.name, "' than the ", b.count, " of a phase"));
   publish(block, w, 1u << lane, b.arriving);
   w.clock++;
   b.bytes += bytes;
-  b.missing--;
-  if (!b.missing && !b.bytes) end_phase(*there, b);
+  count_arrivals(block, w, lane, *there, b, 1, at);
+}
+
+void Worker::count_arrivals(const Block& block, const Warp& w, int lane, Block& there, Mbarrier& b,
+                            int64_t count, int32_t at) {
+  if (count > b.missing)
+    fail(block, w, lane, at,
+         detail::concat("more arrivals at '", b.name, "' than the ", b.count, " of a phase"));
+  b.missing -= count;
+  if (!b.missing && !b.bytes) end_phase(there, b);
+}
+
+/// Arrives `count` times; gives the state before.
+int64_t Worker::arrive_counted(Block& block, Warp& w, int lane, int64_t pointer, int64_t count,
+                               bool may_end, int32_t at) {
+  Block* there;
+  Mbarrier& b = mbarrier(block, w, lane, pointer, at, "arrival", &there);
+  if (count < 1)
+    fail(block, w, lane, at, detail::concat(count, " arrivals at '", b.name, "'; at least 1"));
+  if (there != &block)
+    fail(block, w, lane, at, "a state of '" + b.name + "' of another block of the cluster");
+  if (!may_end && count >= b.missing)
+    fail(block, w, lane, at,
+         detail::concat("mbarrier_arrive_no_complete at '", b.name, "' of ", count,
+                        " arrivals, and the phase misses ", b.missing));
+  const int64_t state = int64_t{b.phase} << 32 | b.missing;
+  publish(block, w, 1u << lane, b.arriving);
+  w.clock++;
+  count_arrivals(block, w, lane, *there, b, count, at);
+  return state;
+}
+
+void Worker::arrive_drop(Block& block, Warp& w, int lane, int64_t pointer, int32_t at) {
+  Block* there;
+  Mbarrier& b = mbarrier(block, w, lane, pointer, at, "arrival", &there);
+  if (b.count <= 1)
+    fail(block, w, lane, at, "mbarrier_arrive_drop of the last arrival of '" + b.name + "'");
+  publish(block, w, 1u << lane, b.arriving);
+  w.clock++;
+  b.count--;
+  count_arrivals(block, w, lane, *there, b, 1, at);
+}
+
+/// The thread's copies so far belong to the barrier's phase: they are there when it ends, for those who wait for it.
+void Worker::arrive_copies(Block& block, Warp& w, int lane, int64_t pointer, bool counted,
+                           int32_t at) {
+  Block* there;
+  Mbarrier& b = mbarrier(block, w, lane, pointer, at, "arrival", &there);
+  end_copies(block, w, lane, {there->run, b.phase + 1, at, b.slot, 0});
+  if (counted) count_arrivals(block, w, lane, *there, b, 1, at);
 }
 
 /// Bytes of a copy have come.
@@ -199,6 +283,34 @@ void Worker::end_phase(Block& there, Mbarrier& b) {
   b.arriving.join(there.run, copies);
   b.done = b.arriving;
   for (Warp& w : there.warps) w.set(w.lanes(State::mbarrier), State::ready);
+}
+
+/// Tells lanes whether a phase has ended; those to whom it says so know what came before.
+void Worker::test_mbarrier(Block& block, Warp& w, uint32_t mask, const HopperCall& call, Hopper op,
+                           Cell* out, int32_t at) {
+  bits(mask, [&](int i) {
+    Block* there;
+    const int64_t which = w.row(call.args[1])[i].i;
+    const Mbarrier& b = mbarrier(block, w, i, w.row(call.args[0])[i].i, at, call.name, &there);
+    if (there != &block)
+      fail(block, w, i, at,
+           std::string(call.name) + " at '" + b.name + "' of another block of the cluster");
+    bool ended = false;
+    if (op == Hopper::test_parity) {
+      if (which != 0 && which != 1)
+        fail(block, w, i, at, detail::concat(call.name, " for the parity ", which));
+      ended = static_cast<int64_t>(b.phase & 1) != which;
+    } else {
+      const auto phase = static_cast<uint32_t>(which >> 32);
+      if (b.phase - phase > 1)
+        fail(block, w, i, at,
+             detail::concat(call.name, " at '", b.name, "' for a state of phase ", phase,
+                            ", where phase ", b.phase, " is the current one"));
+      ended = b.phase != phase;
+    }
+    out[i].i = ended;
+    if (ended) absorb(block, w, 1u << i, b.done);
+  });
 }
 
 /// True where lanes must wait: they come back to the instruction when a phase has ended.
@@ -254,13 +366,16 @@ void Worker::learn(Block& block, Warp& w, uint32_t mask, uint16_t slot, uint32_t
 }
 
 /// What the lanes know of threads' writes holds for copies and products, too.
-void Worker::fence_proxy(Block& block, Warp& w, uint32_t mask) {
+void Worker::fence_proxy(Block& block, Warp& w, uint32_t mask, uint32_t memory) {
   Clock seen, fenced;
   publish(block, w, mask, seen);
   for (const auto& [run, known] : seen.runs)
-    if (!(run & kFenced)) fenced.join(run | kFenced, *known);
+    for (uint32_t kind : {kFencedShared, kFencedGlobal})
+      if ((memory & kind) && !(run & (kFencedShared | kFencedGlobal)))
+        fenced.join(run | kind, *known);
   absorb(block, w, mask, fenced);
   w.clock++;
+  if (!(memory & kFencedShared)) return;
   for (auto& [place, b] : block.mbarriers)
     bits(mask, [&, &b = b](int i) { b.fenced = b.fenced || b.init_thread == w.index * kWarp + i; });
 }

@@ -1,6 +1,8 @@
 // hopper.h - the state that sm_90 adds to blocks: mbarriers, clusters, tensor maps, copies and products on their way.
 // Threading: one thread at a time.
 #pragma once
+#include <hidet/ir/bulk.h>
+
 #include <map>
 #include <memory>
 #include <vector>
@@ -15,8 +17,12 @@ struct Block;
 /// What acts on its own is stamped as a thread of its block with a number from there on, its clock the number of the phase or
 /// group that tells others of its end: copies by their mbarrier, products by their warp group, bulk stores by their thread.
 constexpr uint16_t kCopies = 1024, kProducts = 2048, kStoreReads = 4096, kStoreWrites = 8192;
-/// Knowledge of a run that also came by a proxy fence is kept under the run's number with this bit.
-constexpr uint32_t kFenced = 0x80000000;
+/// Knowledge of a run that also came by a proxy fence for shared or global memory is kept under the run's number with these bits.
+constexpr uint32_t kFencedShared = 0x80000000, kFencedGlobal = 0x40000000;
+/// Of a state of an mbarrier: arrivals missed then; the number of the phase is above.
+constexpr int64_t kStatePending = 0xfffff;
+/// Marks what cache_policy() gives.
+constexpr int64_t kPolicy = int64_t{0x4c32} << 48;
 /// Numbers of objects from one block of the cluster to the next.
 constexpr int64_t kLocalsPerBlock = 240;
 
@@ -28,15 +34,34 @@ enum class Hopper : uint8_t {
   arrive,
   arrive_remote,
   arrive_expect,
+  arrive_expect_remote,
+  arrive_state,
+  arrive_no_complete,
+  arrive_drop,
+  arrive_copies,
   expect,
+  complete,
+  pending,
+  test_parity,
+  test_state,
   wait,
   fence_init,
   fence_proxy,
+  fence_proxy_shared,
+  fence_proxy_global,
   tma_load,
   tma_store,
+  tma_reduce,
+  tma_prefetch,
   bulk_load,
-  bulk_load_multicast,
   bulk_store,
+  bulk_reduce,
+  bulk_prefetch,
+  bulk_send,
+  bulk_send_reduce,
+  policy,
+  more_registers,
+  fewer_registers,
   bulk_commit,
   bulk_wait,
   bulk_wait_read,
@@ -91,6 +116,17 @@ inline int64_t swizzled(int64_t address, int swizzle) {
 
 /// In `written` of registers: also since the last wgmma_fence.
 constexpr uint8_t kFresh = 2;
+
+/// How a bulk reduction combines numbers.
+struct Reduction {
+  ir::Combine op = ir::Combine::add;
+  DType dtype;
+  static Reduction of(const HopperCall& c) {
+    return {static_cast<ir::Combine>(c.attrs.at(0)), DType(static_cast<DTypeCode>(c.attrs.at(1)))};
+  }
+};
+/// What an access that is under way does: an atomic one reads and writes, and meets no other.
+enum class Use : uint8_t { read, write, atomic };
 
 /// Sums of a product that has not ended, in a thread's registers.
 struct Pending {

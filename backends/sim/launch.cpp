@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "sim/machine.h"
+#include "sim/worker.h"
 
 namespace hidet::backends::sim {
 using ir::kMostBlock, ir::kMostClusterBlocks, ir::kMostDynamicShared, ir::kMostGrid,
@@ -60,9 +60,9 @@ void Machine::launch(const Warp& host, const LaunchTable& table) {
     for (int k = 0; k < l.args[a]->type.lanes(); k++)
       launch.args.emplace_back(launch.program->params[a] + k, *host.row(table.args[a] + k));
   const int64_t blocks = launch.blocks();
-  HIDET_REQUIRE(blocks < INT32_MAX && run_ < UINT32_MAX - INT32_MAX, ErrorCode::usage, l.loc.text(),
-                "kernel '", l.callee, "' is launched with ", blocks,
-                " blocks; the simulator runs fewer than ", INT32_MAX);
+  HIDET_REQUIRE(blocks < kMostRuns - run_, ErrorCode::usage, l.loc.text(), "kernel '", l.callee,
+                "' is launched with ", blocks, " blocks; the simulator runs fewer than ", kMostRuns,
+                " in all");
   launch.first_run = ++run_;
   run_ += static_cast<uint32_t>(blocks);
   if (blocks > 1 && num_threads() > 1 && !launch.program->in_order) run_together(launch);

@@ -1,6 +1,5 @@
-// machine.h - a Machine has the module, the memory and the programs of a simulation; a Worker runs blocks, the lanes of a warp in
-// lockstep, until they must wait; warps and blocks take turns.
-// Threading: a Worker an OS thread; during a launch the Machine is read only, but for memory that blocks do not share.
+// machine.h - a Machine has the module, the memory and the programs of a simulation.
+// Threading: during a launch it is read only, but for memory that blocks do not share.
 #pragma once
 #include <hidet/backends/sim.h>
 
@@ -12,7 +11,6 @@
 namespace hidet::backends::sim {
 
 class Worker;
-enum class Turn : uint8_t { done, spent, stuck };
 
 class Machine {
  public:
@@ -46,167 +44,6 @@ class Machine {
   std::unique_ptr<Owners[]> owners_;
   std::deque<std::unique_ptr<Worker>> workers_;
   uint32_t run_ = 0;  ///< numbers of runs given away
-};
-
-class Worker {
- public:
-  explicit Worker(Machine& m) : m_(m), options_(m.options_) {}
-
-  /// All blocks, one after the other; blocks that wait for later ones, side by side with them.
-  void run_in_order(Launch& launch);
-  /// Blocks by the numbers that `next` gives, until there is none.
-  void run_from(Launch& launch, std::atomic<int64_t>& next);
-  void run_host(Launch& call);
-  /// A block with its memory, to start; and starting it as number b of the launch.
-  std::unique_ptr<Block> make_block(Launch& launch) const;
-  std::unique_ptr<Cluster> make_cluster(Launch& launch) const;
-  void start(Block& block, int64_t cluster);
-  void start(Cluster& cluster, int64_t number);
-  Turn turn(Block& block);
-  Turn turn(Cluster& cluster);
-
- private:
-  // block.cpp, warp.cpp
-  void run_alone(Cluster& cluster);
-  void run_warp(Block& block, Warp& w);
-  void release(Block& block);
-  bool complete(const Warp& w) const;
-  void warp_operation(Block& block, Warp& w);
-  void exchange(Block& block, Warp& w, const Inst& in, int32_t at, uint32_t present);
-  void vote(Warp& w, const Inst& in, uint32_t present);
-  void named_barrier(Block& block, Warp& w, uint32_t mask, const Inst& in, int32_t at);
-  void matrix_load(Block& block, Warp& w, const Inst& in, int32_t at);
-  void matrix_store(Block& block, Warp& w, const Inst& in, int32_t at);
-  void mma(const Warp& w, const Inst& in) const;
-  Place matrix_row(const Block& block, const Warp& w, int lane, const Inst& in, int32_t at);
-  [[noreturn]] void report_waiting(const Block& block) const;
-  [[noreturn]] void report_waiting(const Cluster& cluster) const;
-
-  // hopper.cpp
-  bool hopper(Block& block, Warp& w, uint32_t mask, const Inst& in, int32_t at);
-  Block& owner(Block& block, int64_t pointer) const;
-  Place shared_place(Block& block, const Warp& w, int lane, int64_t pointer, int64_t bytes,
-                     int64_t align, int32_t at, const char* what) const;
-  Mbarrier& mbarrier(Block& block, const Warp& w, int lane, int64_t pointer, int32_t at,
-                     const char* what, Block** in) const;
-  void init(Block& block, Warp& w, int lane, int64_t pointer, int64_t count, int32_t at);
-  void arrive(Block& block, Warp& w, int lane, int64_t pointer, int64_t bytes, int32_t at);
-  void count_bytes(Block& there, Mbarrier& b, int64_t bytes);
-  void end_phase(Block& there, Mbarrier& b);
-  bool wait_mbarrier(Block& block, Warp& w, uint32_t mask, const HopperCall& call, int32_t at);
-  void fence_proxy(Block& block, Warp& w, uint32_t mask);
-  void learn(Block& block, Warp& w, uint32_t mask, uint16_t slot, uint32_t clock);
-  void arrive_cluster(Block& block, Warp& w, uint32_t mask, int32_t at);
-  bool wait_cluster(Block& block, Warp& w, uint32_t mask, int32_t at);
-  bool end_cluster_phase(Cluster& cluster) const;
-  // bulk.cpp
-  TensorMap make_map(const Block& block, const Warp& w, const HopperCall& call, int32_t at) const;
-  template <class F>
-  void each_chunk(const TensorMap& map, const int64_t* at, F&& f) const;
-  void check_start(const Block& block, const Warp& w, int lane, const TensorMap& map,
-                   const int64_t* start, bool store, int32_t at) const;
-  void tma_load(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at);
-  void tma_store(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at);
-  void bulk_load(Block& block, Warp& w, int lane, const HopperCall& call, bool several, int32_t at);
-  void bulk_store(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at);
-  Place shared_bytes(Block& block, const Warp& w, int lane, int64_t address, int64_t bytes,
-                     int32_t at, const char* what) const;
-  void note_async(Block& block, const Warp& w, int lane, const Place& place, const Stamp& stamp,
-                  bool write, bool record = true);
-  [[noreturn]] void race_async(const Block& block, const Warp& w, int lane, const Space& s,
-                               const Stamp& mine, bool write, const Stamp& other,
-                               bool other_write) const;
-  std::string describe(const Block& block, const Stamp& s, bool write) const;
-  // wgmma.cpp
-  bool product(Block& block, Warp& w, uint32_t mask, const HopperCall& call, int32_t at);
-  void multiply(Block& block, size_t first_warp, const HopperCall& call, int32_t at);
-  void read_matrix(Block& block, size_t first_warp, uint64_t descriptor, DType type, int rows,
-                   bool mn_major, double* out, int32_t at);
-  void fence_products(Block& block, Warp& w, uint32_t mask) const;
-  void wait_products(Block& block, Warp& w, uint32_t mask, int64_t pending);
-  void touch_sums(const Block& block, const Warp& w, int lane, int64_t offset, int64_t bytes,
-                  int32_t at) const;
-
-  // interpret.cpp
-  void execute(Block& block, Warp& w, uint32_t mask, int32_t pc, int32_t stop);
-  uint32_t check_index(const Block& block, const Warp& w, Lanes lanes, const Inst& in,
-                       int32_t at) const;
-  [[noreturn]] void outside(const Block& block, const Warp& w, int lane, const Inst& in,
-                            int32_t at) const;
-  void print(const Warp& w, int lane, const Program& p, const Inst& in) const;
-  void scratch(const Warp& w, const Inst& in);
-  void sane(const Block& block, const Warp& w, uint32_t mask, const Inst& in, int32_t at) const;
-
-  // memory.cpp
-  Space space(const Block& block, const Warp& w, int64_t object, int lane, int32_t at,
-              const char* what) const;
-  Place resolve(const Block& block, const Warp& w, int lane, int64_t pointer, int64_t bytes,
-                int64_t align, int32_t at, const char* what, int32_t access = -1) const;
-  [[noreturn]] void bad_access(const Block& block, const Warp& w, int lane, const Space& s,
-                               int64_t offset, int64_t bytes, int64_t align, int32_t at,
-                               const char* what, int32_t access) const;
-  void aligned(const Block& block, const Warp& w, uint32_t mask, const Inst& in, int32_t at) const;
-  void memory(Block& block, Warp& w, Lanes lanes, const Inst& in, int32_t at);
-  void atomic(Block& block, Warp& w, int lane, const Inst& in, int32_t at);
-  void copy(Block& block, Warp& w, int lane, const Inst& in, int32_t at);
-  void wait(Block& block, Warp& w, int lane, int32_t pending);
-  void check_written(const Block& block, const Warp& w, int lane, const Space& s, int64_t offset,
-                     int64_t bytes, int32_t at) const;
-
-  // shadow.cpp
-  Stamp now(const Block& block, const Warp& w, int lane, int32_t at, uint8_t flags = 0) const;
-  ShadowCell& cell(const Space& s, int64_t granule);
-  void note_read(Block& block, const Warp& w, int lane, const Place& place, int32_t at,
-                 uint8_t flags = 0);
-  void note_write(Block& block, const Warp& w, int lane, const Place& place, int32_t at,
-                  uint8_t flags = 0);
-  void read_cell_of(Block& block, const Warp& w, int lane, const Space& s, ShadowCell& cell,
-                    const Stamp& mine);
-  void write_cell_of(Block& block, const Warp& w, int lane, const Space& s, ShadowCell& cell,
-                     const Stamp& mine);
-  /// Atomics meet plain accesses, and not each other. `fresh`: does not use what was there.
-  void note_atomic(Block& block, const Warp& w, int lane, const Place& place, int32_t at,
-                   bool fresh);
-  void check_atomics(const Block& block, const Warp& w, int lane, const Space& s,
-                     const ShadowCell& cell, const Stamp& mine, bool write) const;
-  void check_reads(const Block& block, const Warp& w, int lane, const Space& s,
-                   const ShadowCell& cell, const Stamp& mine) const;
-  void never_written(Block& block, const Warp& w, int lane, const Space& s, int32_t at) const;
-  void own(const Block& block, const Space& s, int64_t granule, bool write);
-  bool ordered(const Block& block, const Warp& w, int lane, const Stamp& s) const {
-    if (s.run <= block.launch->first_run) return true;
-    if (s.run == block.run && s.thread < kCopies &&
-        (s.thread == w.index * kWarp + lane || s.clock <= w.known[s.thread / kWarp]))
-      return true;
-    return block.program->partial && ordered_elsewhere(block, w, lane, s);
-  }
-  bool ordered_elsewhere(const Block& block, const Warp& w, int lane, const Stamp& s) const;
-  [[noreturn]] void race(const Block& block, const Warp& w, int lane, const Space& s,
-                         const Stamp& mine, bool write, const Stamp& other, bool other_write) const;
-
-  // order.cpp: who knows what
-  /// Adds to `to` what the lanes did and know.
-  void publish(const Block& block, const Warp& w, uint32_t mask, Clock& to) const;
-  /// The lanes know what `from` knows.
-  void absorb(Block& block, Warp& w, uint32_t mask, const Clock& from);
-  void order_warp(Block& block, Warp& w);
-  void order_block(Block& block);
-  void fence(Block& block, Warp& w, int lane, bool in_block);
-  void exchange_clocks(Block& block, Warp& w, int lane, const uint8_t* address, bool shared);
-
-  [[noreturn]] void fail(const Block& block, const Warp& w, int lane, int32_t at,
-                         const std::string& what) const;
-  [[noreturn]] void fail(const Block& block, int32_t thread, int32_t at,
-                         const std::string& what) const;
-
-  Machine& m_;
-  const SimOptions& options_;
-  std::vector<Zeroed<ShadowCell>> pages_;  ///< of global shadow memory
-  std::unordered_map<const uint8_t*, Published> published_;
-  /// Further unordered reads, of programs where two do not tell all.
-  std::unordered_map<const ShadowCell*, std::vector<Stamp>> more_reads_;
-  /// The last atomics, where there are some.
-  std::unordered_map<const ShadowCell*, std::vector<Stamp>> atomics_;
 };
 
 /// "(1, 0, 0)"

@@ -74,6 +74,21 @@ Cell binary(ir::BinaryOp op, Cell a, Cell b, DType t) {
                                  : from_double(ir::eval_float(op, x, y, t), t);
 }
 
+Cell combined(ir::Combine op, Cell old, Cell v, DType t) {
+  using ir::BinaryOp, ir::Combine;
+  switch (op) {
+    case Combine::add: return binary(BinaryOp::add, old, v, t);
+    case Combine::min: return binary(BinaryOp::min, old, v, t);
+    case Combine::max: return binary(BinaryOp::max, old, v, t);
+    case Combine::inc: return Cell{.i = old.i >= v.i ? 0 : old.i + 1};
+    case Combine::dec: return Cell{.i = old.i == 0 || old.i > v.i ? v.i : old.i - 1};
+    case Combine::bit_and: return binary(BinaryOp::bit_and, old, v, t);
+    case Combine::bit_or: return binary(BinaryOp::bit_or, old, v, t);
+    case Combine::bit_xor: return binary(BinaryOp::bit_xor, old, v, t);
+  }
+  HIDET_CHECK(false, "a reduction that is none");
+}
+
 Cell unary(ir::UnaryOp op, Cell a, DType t) {
   if (t.is_float()) return from_double(-to_double(a, t), t);
   const int64_t v = op == ir::UnaryOp::neg ? static_cast<int64_t>(0 - static_cast<uint64_t>(a.i))

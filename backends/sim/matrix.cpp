@@ -2,7 +2,7 @@
 // Needs: all 32 lanes at the instruction.
 #include <hidet/ir/fold.h>
 
-#include "sim/machine.h"
+#include "sim/worker.h"
 
 namespace hidet::backends::sim {
 

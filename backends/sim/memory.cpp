@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sim/machine.h"
+#include "sim/worker.h"
 
 namespace hidet::backends::sim {
 namespace {
@@ -208,27 +208,19 @@ void Worker::atomic(Block& block, Warp& w, int lane, const Inst& in, int32_t at)
       resolve(block, w, lane, w.row(in.a)[lane].i, bytes, bytes, at, "atomic access");
   const Space& s = place.space;
   if (s.tracked()) {
-    note_atomic(block, w, lane, place, at, in.sub == 3);
-    if (block.program->fences) exchange_clocks(block, w, lane, place.data, s.shared);
+    note_atomic(block, w, lane, place, at, in.sub == kExchange);
+    if (block.program->fences)
+      exchange_clocks(block, w, lane, place.data,
+                      s.shared ? owner(block, w.row(in.a)[lane].i).published : published_);
   }
   if (s.written) {
-    if (in.sub != 3) check_written(block, w, lane, s, place.offset, bytes, at);
+    if (in.sub != kExchange) check_written(block, w, lane, s, place.offset, bytes, at);
     std::memset(s.written + s.stride * lane + place.offset, 1, static_cast<size_t>(bytes));
   }
   const Cell old = read_cell(place.data, in.type), v = w.row(in.b)[lane];
-  Cell next = v;
-  switch (in.sub) {
-    case 0: next = binary(ir::BinaryOp::add, old, v, type); break;
-    case 1: next = binary(ir::BinaryOp::max, old, v, type); break;
-    case 2: next = binary(ir::BinaryOp::min, old, v, type); break;
-    case 4: next = same_bits(old, v, type) ? w.row(in.c)[lane] : old; break;
-    case 5: next = binary(ir::BinaryOp::bit_and, old, v, type); break;
-    case 6: next = binary(ir::BinaryOp::bit_or, old, v, type); break;
-    case 7: next = binary(ir::BinaryOp::bit_xor, old, v, type); break;
-    case 8: next.i = old.i >= v.i ? 0 : old.i + 1; break;
-    case 9: next.i = old.i == 0 || old.i > v.i ? v.i : old.i - 1; break;
-    default: break;
-  }
+  const Cell next = in.sub == kExchange  ? v
+                    : in.sub == kCompare ? (same_bits(old, v, type) ? w.row(in.c)[lane] : old)
+                                         : combined(static_cast<ir::Combine>(in.sub), old, v, type);
   write_cell(place.data, in.type, next);
   w.row(in.dst)[lane] = old;
 }
@@ -257,18 +249,25 @@ void Worker::wait(Block& block, Warp& w, int lane, int32_t pending) {
   Thread& t = block.threads[static_cast<size_t>(w.index * kWarp + lane)];
   size_t kept = 0;
   for (const Copy& c : t.copies) {
-    if (c.group >= t.group - pending) {
-      t.copies[kept++] = c;
-      continue;
-    }
-    const Place to = resolve(block, w, lane, c.to, c.bytes, 1, c.at, "cp_async write");
-    std::memcpy(to.data, c.data, static_cast<size_t>(c.bytes));
-    if (!to.space.tracked()) continue;
-    const int64_t end = (to.offset + to.bytes - 1) >> to.space.shift;
-    for (int64_t g = to.offset >> to.space.shift; g <= end; g++)
-      cell(to.space, g).write = now(block, w, lane, c.at);
+    if (c.group >= t.group - pending) t.copies[kept++] = c;
+    else end_copy(block, w, lane, c, now(block, w, lane, c.at));
   }
   t.copies.resize(kept);
+}
+
+/// The thread's copies are in memory, written by `written`.
+void Worker::end_copies(Block& block, Warp& w, int lane, const Stamp& written) {
+  Thread& t = block.threads[static_cast<size_t>(w.index * kWarp + lane)];
+  for (const Copy& c : t.copies) end_copy(block, w, lane, c, written);
+  t.copies.clear();
+}
+
+void Worker::end_copy(Block& block, const Warp& w, int lane, const Copy& c, const Stamp& written) {
+  const Place to = resolve(block, w, lane, c.to, c.bytes, 1, c.at, "cp_async write");
+  std::memcpy(to.data, c.data, static_cast<size_t>(c.bytes));
+  if (!to.space.tracked()) return;
+  const int64_t end = (to.offset + to.bytes - 1) >> to.space.shift;
+  for (int64_t g = to.offset >> to.space.shift; g <= end; g++) cell(to.space, g).write = written;
 }
 
 }  // namespace hidet::backends::sim

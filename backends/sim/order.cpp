@@ -1,7 +1,7 @@
 // order.cpp - what orders accesses of different threads: warps in step, barriers, and atomics between fences.
 #include <algorithm>
 
-#include "sim/machine.h"
+#include "sim/worker.h"
 
 namespace hidet::backends::sim {
 
@@ -64,34 +64,34 @@ void Worker::order_block(Block& block) {
   block.exchanged = false;
 }
 
-void Worker::fence(Block& block, Warp& w, int lane, bool in_block) {
+/// What the thread's atomics met counts from here on, and they publish what came before; within the fence's scope.
+void Worker::fence(Block& block, Warp& w, int lane, uint8_t scope) {
   auto& x = block.threads[static_cast<size_t>(w.index * kWarp + lane)].exchange;
   if (!x) x = std::make_unique<Exchange>();
   block.exchanged = true;
-  if (in_block) {
-    const auto it = x->learned.runs.find(block.run);
-    if (it != x->learned.runs.end()) x->known.join(it->first, *it->second);
-  } else {
-    x->known.join(x->learned);
-    x->learned = {};
-  }
+  const uint32_t first = scope == kBlock ? block.run : block.first_run,
+                 count = scope == kBlock ? 1 : static_cast<uint32_t>(block.launch->cluster_size());
+  for (const auto& [run, known] : x->learned.runs)
+    if (scope == kDevice || (run >= first && run < first + count)) x->known.join(run, *known);
+  if (scope == kDevice) x->learned = {};
   auto released = std::make_shared<Clock>();
   publish(block, w, 1u << lane, *released);
-  x->released_in_block = released;
-  if (!in_block) x->released = std::move(released);
+  for (size_t s = scope; s < kScopes; s++) x->released[s] = released;
   w.clock++;
 }
 
 /// An atomic reads what others published at the address, and publishes what came before the thread's last fence.
-void Worker::exchange_clocks(Block& block, Warp& w, int lane, const uint8_t* address, bool shared) {
-  Published& there = (shared ? block.published : published_)[address];
+void Worker::exchange_clocks(Block& block, Warp& w, int lane, const uint8_t* address,
+                             std::unordered_map<const uint8_t*, Published>& published) {
+  Published& there = published[address];
   auto& x = block.threads[static_cast<size_t>(w.index * kWarp + lane)].exchange;
   if (!x) x = std::make_unique<Exchange>();
-  x->learned.join(there.all);
-  if (there.run != block.run) there.in_block = {}, there.run = block.run;
-  x->learned.join(there.in_block);
-  if (x->released) there.all.join(*x->released);
-  if (x->released_in_block) there.in_block.join(*x->released_in_block);
+  const uint32_t runs[kScopes] = {0, block.first_run, block.run};
+  for (size_t s = 0; s < kScopes; s++) {
+    if (there.run[s] != runs[s]) there.clock[s] = {}, there.run[s] = runs[s];
+    x->learned.join(there.clock[s]);
+    if (x->released[s]) there.clock[s].join(*x->released[s]);
+  }
 }
 
 }  // namespace hidet::backends::sim

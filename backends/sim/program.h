@@ -74,6 +74,8 @@ enum class Op : uint8_t {
 };
 
 constexpr int kWarp = 32;
+/// How far a fence reaches: Inst::sub of fences.
+constexpr uint8_t kDevice = 0, kCluster = 1, kBlock = 2, kScopes = 3;
 
 /// The lanes that an instruction is for. full: the cells of the others hold nothing, so that all may be computed.
 struct Lanes {
@@ -141,6 +143,8 @@ struct Program {
   bool partial = false;   ///< has what orders some threads of a block and not others, besides warps
   bool in_order = false;  ///< blocks may exchange values or print: they run one after the other
   bool hopper = false;    ///< has operations of sm_90
+  int64_t registers =
+      0;  ///< of a thread at the start, where the assembler knows: by the size of blocks and min_blocks
   std::vector<Inst> code;
   std::vector<ir::SourceLoc> locs;  ///< one an instruction
   std::vector<Cell> cells;          ///< the rows of registers at the start: constants set

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sim/machine.h"
+#include "sim/worker.h"
 
 namespace hidet::backends::sim {
 namespace {
@@ -30,7 +30,8 @@ bool Worker::ordered_elsewhere(const Block& block, const Warp& w, int lane, cons
 
 void Worker::race(const Block& block, const Warp& w, int lane, const Space& s, const Stamp& mine,
                   bool write, const Stamp& other, bool other_write) const {
-  if (other.thread >= kCopies) race_async(block, w, lane, s, mine, write, other, other_write);
+  if (other.thread >= kCopies || mine.thread >= kCopies)
+    race_async(block, w, lane, s, mine, write, other, other_write);
   const int64_t n = other.thread;
   const int64_t idx[3] = {n % block.dim[0], n / block.dim[0] % block.dim[1],
                           n / (block.dim[0] * block.dim[1])};
@@ -223,15 +224,22 @@ void Worker::note_atomic(Block& block, const Warp& w, int lane, const Place& pla
     if (!(c.write.flags & kAtomic) && !ordered(block, w, lane, c.write))
       race(block, w, lane, s, mine, true, c.write, true);
     check_reads(block, w, lane, s, c, mine);
-    std::vector<Stamp>& list = atomics_[&c];
-    std::erase_if(list, [&](const Stamp& x) {
-      return (s.shared && x.run < block.first_run) || ordered(block, w, lane, x);
-    });
-    // More than a warp of them: what meets one of those that are gone meets one of these.
-    if (list.size() > kWarp) list.erase(list.begin());
-    list.push_back(mine);
-    c.write.flags |= kAtomics;
+    add_atomic(block, w, lane, s, c, mine);
   }
+}
+
+/// Keeps an atomic access for the plain ones that come later.
+void Worker::add_atomic(const Block& block, const Warp& w, int lane, const Space& s, ShadowCell& c,
+                        Stamp mine) {
+  mine.flags |= kAtomic;
+  std::vector<Stamp>& list = atomics_[&c];
+  std::erase_if(list, [&](const Stamp& x) {
+    return (s.shared && x.run < block.first_run) || x.same(mine) || ordered(block, w, lane, x);
+  });
+  // More than a warp of them: what meets one of those that are gone meets one of these.
+  if (list.size() > kWarp) list.erase(list.begin());
+  list.push_back(mine);
+  c.write.flags |= kAtomics;
 }
 
 }  // namespace hidet::backends::sim

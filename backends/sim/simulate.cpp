@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "sim/machine.h"
+#include "sim/worker.h"
 
 namespace hidet::backends {
 namespace sim {

@@ -59,10 +59,10 @@ struct Copy {
   int32_t bytes, group, at;
   uint8_t data[16];
 };
-/// What a thread learned through atomics: `learned` counts at its next fence, `released` is what its atomics publish.
+/// What a thread learned through atomics: `learned` counts at its next fence, `released` is what its atomics publish, by scope.
 struct Exchange {
   Clock known, learned;
-  std::shared_ptr<const Clock> released, released_in_block;
+  std::shared_ptr<const Clock> released[kScopes];
 };
 struct Thread {
   int32_t number = 0, idx[3] = {0, 0, 0};
@@ -88,6 +88,7 @@ struct Warp {
   uint32_t clock = 1;
   uint32_t* known = nullptr;  ///< of each warp of the block: accesses up to this clock come before
   Clock more;                 ///< known besides: single threads, other blocks
+  int32_t registers = 0;      ///< that setmaxnreg gave a thread, or that it began with
 
   uint32_t live() const { return exist & ~in[static_cast<int>(State::exited)]; }
   uint32_t& lanes(State s) { return in[static_cast<int>(s)]; }
@@ -104,12 +105,14 @@ struct NamedBarrier {
   int64_t count = 0, arrived = 0;
   Clock clock = {};
 };
-/// What atomics on an address published: to all, and to one block.
+/// What atomics on an address published, by scope: to all, to one cluster, to one block.
 struct Published {
-  Clock all, in_block;
-  uint32_t run = 0;  ///< of in_block
+  Clock clock[kScopes];
+  uint32_t run[kScopes] = {};  ///< of the cluster's first block, of the block
 };
 
+/// Blocks that a simulation may run: the bits above are kFencedShared and kFencedGlobal.
+constexpr int64_t kMostRuns = (int64_t{1} << 30) - 1;
 /// A launch of a kernel; or the call of a host function.
 struct Launch {
   const Program* program = nullptr;
@@ -157,7 +160,8 @@ struct Block {
           0;  ///< its number, and its cluster's least: lower stamps of shared memory are of earlier blocks
   std::map<int64_t, Mbarrier> mbarriers;  ///< by place in shared memory
   uint16_t mbarriers_made = 0;
-  bool exchanged = false;  ///< threads may know more than their warps
+  int64_t registers_left = 0;  ///< that setmaxnreg took from threads
+  bool exchanged = false;      ///< threads may know more than their warps
   std::unordered_map<const uint8_t*, Published> published;  ///< on shared memory
   std::exception_ptr unwritten;  ///< the first read of unwritten shared memory
   std::vector<uint32_t> known;

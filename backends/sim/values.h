@@ -3,6 +3,8 @@
 #pragma once
 #include <cstring>
 
+#include <hidet/ir/bulk.h>
+
 #include "sim/program.h"
 
 namespace hidet::backends::sim {
@@ -13,6 +15,10 @@ Cell convert(Cell c, DType from, DType to);
 Cell binary(ir::BinaryOp op, Cell a, Cell b, DType t);
 Cell unary(ir::UnaryOp op, Cell a, DType t);
 Cell absolute(Cell a, DType t);
+/// What an atomic or a bulk reduction leaves.
+Cell combined(ir::Combine op, Cell old, Cell v, DType t);
+/// Inst::sub of atomics: an ir::Combine, or one of these.
+inline constexpr uint8_t kExchange = 16, kCompare = 17;
 /// Row `row` of kMath; 255: a * b + c, 254: isnan, 253: isinf, 252: isfinite; from kArith on: a row of arith.cpp.
 Cell math(uint8_t row, Cell a, Cell b, Cell c, DType t);
 inline constexpr int kArith = 128;

@@ -2,7 +2,7 @@
 // Needs: all lanes of the warp that have not ended wait at the operation.
 #include <algorithm>
 
-#include "sim/machine.h"
+#include "sim/worker.h"
 
 namespace hidet::backends::sim {
 namespace {

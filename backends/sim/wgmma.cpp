@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "sim/hopper.h"
-#include "sim/machine.h"
+#include "sim/worker.h"
 
 namespace hidet::backends::sim {
 namespace {
@@ -33,6 +33,10 @@ double number(const uint8_t* p, DType t) {
   }
   const Cell c = read_cell(p, t.code());
   return t.is_float() ? to_double(c, t) : static_cast<double>(c.i);
+}
+
+size_t first_of_group(const Warp& w) {
+  return static_cast<size_t>(w.index / kGroupWarps * kGroupWarps);
 }
 
 /// A descriptor, taken apart.
@@ -64,25 +68,64 @@ struct Matrix {
 
 }  // namespace
 
-/// True where lanes wait for the rest of their warp group.
-bool Worker::product(Block& block, Warp& w, uint32_t mask, const HopperCall& call, int32_t at) {
+/// The lanes wait for the rest of their warp group; true where all four warps are at the instruction.
+bool Worker::group_is_there(Block& block, Warp& w, uint32_t mask, int32_t at,
+                            const char* what) const {
   w.set(mask, State::group);
-  const size_t first = static_cast<size_t>(w.index / kGroupWarps * kGroupWarps);
+  const size_t first = first_of_group(w);
   if (first + kGroupWarps > block.warps.size())
     fail(block, w, std::countr_zero(mask), at,
-         "wgmma needs four whole warps, from a multiple of four on");
+         std::string(what) + " needs four whole warps, from a multiple of four on");
   for (size_t i = first; i < first + kGroupWarps; i++) {
     const Warp& x = block.warps[i];
-    if (x.lanes(State::group) != ~0u) return true;
+    if (x.lanes(State::group) != ~0u) return false;
     for (int lane = 0; lane < kWarp; lane++)
-      if (x.pc[lane] != at + 1) return true;
+      if (x.pc[lane] != at + 1) return false;
   }
+  return true;
+}
+
+/// Multiplies when all are there: lanes wait for the rest of their warp group.
+bool Worker::product(Block& block, Warp& w, uint32_t mask, const HopperCall& call, int32_t at) {
+  if (!group_is_there(block, w, mask, at, "wgmma")) return true;
+  const size_t first = first_of_group(w);
   multiply(block, first, call, at);
   for (size_t i = first; i < first + kGroupWarps; i++) {
     Warp& x = block.warps[i];
     x.set(~0u, State::ready);
     order_warp(block, x);
   }
+  return true;
+}
+
+/// setmaxnreg: gives registers back, or takes those that others gave back, and waits until there are enough.
+bool Worker::set_registers(Block& block, Warp& w, uint32_t mask, const HopperCall& call, bool more,
+                           int32_t at) {
+  if (!block.program->registers)
+    fail(block, w, std::countr_zero(mask), at,
+         std::string(call.name) +
+             ", which the assembler ignores: the kernel needs a constant block_dim and min_blocks");
+  if (!group_is_there(block, w, mask, at, call.name)) return true;
+  const size_t first = first_of_group(w);
+  const int64_t wanted = call.attrs.at(0), held = block.warps[first].registers;
+  if (more ? wanted < held : wanted > held)
+    fail(block, w, std::countr_zero(mask), at,
+         detail::concat(call.name, " to ", wanted, " registers, where threads have ", held));
+  const int64_t needed = (wanted - held) * kGroupWarps * kWarp;
+  const bool waits = needed > block.registers_left;
+  if (!waits) block.registers_left -= needed;
+  for (size_t i = first; i < first + kGroupWarps; i++) {
+    Warp& x = block.warps[i];
+    x.set(~0u, waits ? State::mbarrier : State::ready);
+    if (!waits) x.registers = static_cast<int32_t>(wanted);
+    for (int lane = 0; waits && lane < kWarp; lane++) {
+      x.pc[lane] = at;
+      block.threads[i * kWarp + static_cast<size_t>(lane)].waits_for = detail::concat(
+          "waits for ", needed, " registers (", block.registers_left, " are given back) at ");
+    }
+  }
+  if (!more)
+    for (Warp& x : block.warps) x.set(x.lanes(State::mbarrier), State::ready);
   return true;
 }
 
@@ -103,7 +146,8 @@ void Worker::read_matrix(Block& block, size_t first_warp, uint64_t descriptor, D
     const Place p = shared_bytes(block, w, 0, address, 16, at, "wgmma");
     if (p.space.tracked())
       for (size_t i = 0; i < kGroupWarps; i++)
-        note_async(block, block.warps[first_warp + i], 0, p, stamp, false, i + 1 == kGroupWarps);
+        note_async(block, block.warps[first_warp + i], 0, p, stamp, Use::read,
+                   i + 1 == kGroupWarps);
     return p.data;
   };
   if (!mn_major) {
@@ -124,30 +168,34 @@ void Worker::read_matrix(Block& block, size_t first_warp, uint64_t descriptor, D
 
 void Worker::multiply(Block& block, size_t first_warp, const HopperCall& call, int32_t at) {
   const int n = static_cast<int>(call.attrs.at(0));
-  const DType in(static_cast<DTypeCode>(call.attrs.at(1))),
-      sum_type(static_cast<DTypeCode>(call.attrs.at(2)));
+  const auto dtype = [&](size_t i) { return DType(static_cast<DTypeCode>(call.attrs.at(i))); };
+  const DType in = dtype(1), sum_type = dtype(3);
+  const bool in_registers = call.attrs.at(4) != 0;
+  const int64_t more = call.attrs.at(7);
   const int depth = 256 / in.bits();
   Warp& w = block.warps[first_warp];
   const auto arg = [&](size_t a) { return w.row(call.args[a])[0].i; };
   for (size_t i = first_warp; i < first_warp + kGroupWarps; i++)
-    for (size_t a = call.attrs[3] ? 2 : 1; a < 4; a++)
+    for (size_t a = in_registers ? 2 : 1; a < 4; a++)
       for (int lane = 0; lane < kWarp; lane++)
         if (block.warps[i].row(call.args[a])[lane].i != arg(a))
           fail(block, block.warps[i], lane, at,
                a < 3 ? "the threads of a warp group give wgmma different matrices"
                      : "the threads of a warp group do not agree whether wgmma accumulates");
   std::vector<double> a(static_cast<size_t>(kRows * depth)), b(static_cast<size_t>(n * depth));
-  read_matrix(block, first_warp, static_cast<uint64_t>(arg(2)), in, n, call.attrs.at(5) != 0,
+  read_matrix(block, first_warp, static_cast<uint64_t>(arg(2)), dtype(2), n, call.attrs[6] != 0,
               b.data(), at);
-  if (!call.attrs[3])
-    read_matrix(block, first_warp, static_cast<uint64_t>(arg(1)), in, kRows, call.attrs.at(4) != 0,
+  if (!in_registers)
+    read_matrix(block, first_warp, static_cast<uint64_t>(arg(1)), in, kRows, call.attrs[5] != 0,
                 a.data(), at);
+  const double sign =
+      static_cast<bool>(more & ir::kNegateA) == static_cast<bool>(more & ir::kNegateB) ? 1 : -1;
   const int each = 32 / in.bits();
   const bool accumulate = arg(3) != 0, pairs = sum_type == f16;
   const int64_t count = pairs ? n / 4 : n / 2;
   for (size_t i = 0; i < kGroupWarps; i++) {
     Warp& x = block.warps[first_warp + i];
-    if (call.attrs[3])
+    if (in_registers)
       for (int lane = 0; lane < kWarp; lane++)
         for (int part = 0; part < 4; part++) {
           const auto word = static_cast<uint32_t>(x.row(call.args[1] + part)[lane].i);
@@ -182,8 +230,9 @@ void Worker::multiply(Block& block, size_t first_warp, const HopperCall& call, i
         uint8_t* place = d.data + (pairs ? e * 2 : e * 4);
         double sum = accumulate ? number(place, sum_type) : 0;
         for (int k = 0; k < depth; k++)
-          sum +=
-              a[static_cast<size_t>(row * depth + k)] * b[static_cast<size_t>(column * depth + k)];
+          sum += sign * a[static_cast<size_t>(row * depth + k)] *
+                 b[static_cast<size_t>(column * depth + k)];
+        if (more & ir::kSaturate) sum = std::clamp<double>(sum, INT32_MIN, INT32_MAX);
         const Cell c = sum_type.is_float()
                            ? from_double(sum, sum_type)
                            : Cell{.i = ir::wrap_int(static_cast<int64_t>(sum), sum_type)};

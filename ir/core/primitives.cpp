@@ -1,5 +1,5 @@
 // primitives.cpp - the table of primitives: math and CPU rows, look-up, rules. The rows of CUDA are in
-// primitives_cuda.cpp, primitives_arith.cpp, primitives_access.cpp, primitives_sm80.cpp and primitives_sm90.cpp.
+// primitives_cuda.cpp, primitives_arith.cpp, primitives_access.cpp, primitives_sm80.cpp, primitives_sm90.cpp and primitives_bulk.cpp.
 #include <hidet/ir/primitives.h>
 #include <hidet/ir/rewriter.h>
 #include <hidet/runtime/error.h>
@@ -71,7 +71,7 @@ const std::vector<Primitive>& all_primitives() {
   static const std::vector<Primitive>* const all = [] {
     auto* rows = new std::vector<Primitive>(kTable);
     for (const auto* more : {&cuda_primitives(), &arith_primitives(), &access_primitives(),
-                             &sm80_primitives(), &sm90_primitives()})
+                             &sm80_primitives(), &sm90_primitives(), &bulk_primitives()})
       rows->insert(rows->end(), more->begin(), more->end());
     return rows;
   }();
@@ -95,7 +95,7 @@ bool uses_swizzled_tiles(const Module& module) {
       visit_all(f.body, [&](const Node& n) {
         const Prim* p = as<Prim>(&n);
         found = found || (p && (p->name == "tma_load" || p->name == "tma_store" ||
-                                p->name == "wgmma_descriptor"));
+                                p->name == "tma_reduce" || p->name == "wgmma_descriptor"));
       });
   return found;
 }

@@ -1,35 +1,36 @@
-// primitives_gpu.cpp - each CUDA primitive on a GPU: the same kernels as in the simulator, all bytes compared.
-// usage: primitives_gpu [PART [N]]   the cases whose names have PART; from number N on in this process
-// Needs: a GPU of sm_90, NVRTC and a C compiler, no LLVM; else it prints SKIP. Exit status 1 where a result differs.
+// primitives_gpu.cpp - every row of the table of primitives on a GPU: the kernels that primitives_test runs in the simulator, all
+// bytes compared with the simulator's (numbers, where a case has a tolerance). Then what a module does on a GPU only: the
+// message of an assert in a kernel, tuning, times of launches.
+// usage: primitives_gpu [PART [N]]   the cases whose names have PART; from number N on in this process, to the first that fails
+// Needs: a GPU, NVRTC and a C compiler, no LLVM; without a GPU it prints SKIP. Exit status 1 where a result differs.
 // Threading: kernels are compiled on all cores, the rest is one thread.
-#include "primitive_cases.h"
-#include "wgmma_cases.h"
+#include "primitives/cases.h"
 
+#include <hidet/ir/primitives.h>
 #include <hidet/runtime/cuda.h>
+#include <hidet/runtime/error.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <stdexcept>
 #include <thread>
 
-using hidet::CompiledModule;
-using hidet::Tensor;
+using namespace hidet;
+using namespace hidet::primitives;
 
 namespace {
 
-std::vector<PrimitiveCase> all_cases(const std::string& part) {
-  std::vector<PrimitiveCase> all = primitive_cases(), out;
-  for (PrimitiveCase& c : older_primitive_cases()) all.push_back(std::move(c));
-  for (const WgmmaCase& c : wgmma_cases()) {
-    const WgmmaData data(c);
-    all.push_back(
-        {c.name(), wgmma_module(c), {data.bytes_a(c), data.bytes_b(c), data.registers(c)}, {}});
+/// Those that this GPU can run; how many it cannot.
+Cases cases_for(const std::string& part, int arch, int* refused) {
+  Cases out;
+  for (Case& c : all_cases()) {
+    if (c.name.find(part) == std::string::npos) continue;
+    const int least = least_arch(c);
+    if (least == ir::kHopperOnly ? arch == 90 : least <= arch) out.push_back(std::move(c));
+    else ++*refused;
   }
-  for (PrimitiveCase& c : all)
-    if (c.name.find(part) != std::string::npos) out.push_back(std::move(c));
   return out;
 }
 
@@ -38,14 +39,14 @@ struct Built {
   std::optional<CompiledModule> module;
   std::string problem;
 };
-std::vector<Built> build_all(const std::vector<PrimitiveCase>& cases) {
-  std::vector<Built> out(cases.size());
+std::vector<Built> build_all(const Cases& cases, size_t first) {
+  std::vector<Built> out(cases.size() - first);
   std::atomic<size_t> next{0};
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); i++)
     threads.emplace_back([&] {
-      for (size_t c; (c = next++) < cases.size();) try {
-          out[c].module = cases[c].module.build();
+      for (size_t c; (c = next++) < out.size();) try {
+          out[c].module = cases[first + c].cuda.build();
         } catch (const std::exception& e) {
           out[c].problem = e.what();
         }
@@ -54,74 +55,68 @@ std::vector<Built> build_all(const std::vector<PrimitiveCase>& cases) {
   return out;
 }
 
-void compare(const PrimitiveCase& c, const Built& built) {
-  if (!built.module) throw std::runtime_error(built.problem);
-  std::vector<Tensor> on_gpu, simulated;
-  std::vector<hidet::CallArg> args;
-  std::vector<hidet::lang::SimArg> sim_args;
-  for (const Tensor& t : c.args) {
-    on_gpu.push_back(t.cuda());
-    simulated.push_back(t.clone());
-    sim_args.emplace_back(simulated.back());
+/// "" where the numbers are near enough, or all bytes equal.
+std::string difference(const Tensor& got, const Tensor& wanted, const Tolerance& t) {
+  if (t.relative > 0 || t.absolute > 0) {
+    const std::vector<double> x = got.to_doubles(), y = wanted.to_doubles();
+    for (size_t i = 0; i < x.size(); i++)
+      if (!t.fits(x[i], y[i]))
+        return "element " + std::to_string(i) + ": GPU " + std::to_string(x[i]) + ", simulator " +
+               std::to_string(y[i]);
+    return "";
   }
-  for (const Tensor& t : on_gpu) args.emplace_back(t);
-  (*built.module)["launch"].call(args);
-  hidet::lang::simulate_module(c.module.module(), "launch", sim_args);
+  const auto *x = static_cast<const uint8_t*>(got.data()),
+             *y = static_cast<const uint8_t*>(wanted.data());
+  // NaN is NaN: its other bits are each machine's own.
+  std::vector<double> a, b;
+  if (got.dtype().is_float()) a = got.to_doubles(), b = wanted.to_doubles();
+  const auto size = static_cast<int64_t>(got.dtype().bytes());
+  int64_t different = 0, first = -1;
+  for (int64_t i = 0; i < got.bytes(); i++) {
+    const auto e = static_cast<size_t>(i / size);
+    const bool nans = !a.empty() && std::isnan(a[e]) && std::isnan(b[e]);
+    if (x[i] != y[i] && !nans && ++different == 1) first = i;
+  }
+  if (!different) return "";
+  return std::to_string(different) + " of " + std::to_string(got.bytes()) +
+         " bytes differ, the first is byte " + std::to_string(first);
+}
+
+void compare(const Case& c, const Built& built) {
+  if (!built.module) throw std::runtime_error(built.problem);
+  std::vector<Tensor> on_gpu;
+  for (const Tensor& t : c.inputs) on_gpu.push_back(t.cuda());
+  on_gpu.push_back(c.output.cuda());
+  const std::vector<CallArg> args(on_gpu.begin(), on_gpu.end());
+  built.module->call(args);
+  built.module->synchronize();
+  const std::vector<Tensor> wanted = simulated(c);
   for (size_t i = 0; i < on_gpu.size(); i++) {
-    const Tensor got = on_gpu[i].cpu();
-    const auto *x = static_cast<const uint8_t*>(got.data()),
-               *y = static_cast<const uint8_t*>(simulated[i].data());
-    int64_t different = 0, first = -1;
-    for (int64_t b = 0; b < got.bytes(); b++)
-      if (x[b] != y[b]) {
-        different++;
-        if (first < 0) first = b;
-      }
-    if (different)
-      throw std::runtime_error("argument " + std::to_string(i) + ": " + std::to_string(different) +
-                               " of " + std::to_string(got.bytes()) +
-                               " bytes differ from the simulator's, the first is byte " +
-                               std::to_string(first));
+    const std::string problem = difference(on_gpu[i].cpu(), wanted[i], c.gpu);
+    if (!problem.empty())
+      throw std::runtime_error("argument " + std::to_string(i) + ": " + problem);
   }
 }
 
 /// Cases from number `first` on, up to the first that fails: after an error of the GPU its process is of no more use.
-/// Returns how many ran, the failing one included.
-size_t run_from(const std::vector<PrimitiveCase>& cases, size_t first) {
-  const std::vector<Built> built =
-      build_all({cases.begin() + static_cast<long>(first), cases.end()});
+void run_from(const Cases& cases, size_t first) {
+  const std::vector<Built> built = build_all(cases, first);
   for (size_t i = first; i < cases.size(); i++) {
     try {
       compare(cases[i], built[i - first]);
       std::printf("PASS %s\n", cases[i].name.c_str());
     } catch (const std::exception& e) {
-      std::printf("FAIL %s: %s\n", cases[i].name.c_str(), e.what());
-      return i + 1 - first;
+      std::printf("FAIL %s: %.400s\n", cases[i].name.c_str(), e.what());
+      return;
     }
   }
-  return cases.size() - first;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (const std::string problem = hidet::cuda_problem(); !problem.empty()) {
-    std::printf("SKIP everything: %s\n", problem.c_str());
-    return 0;
-  }
-  if (hidet::cuda_device_info(0).arch() != 90) {
-    std::printf("SKIP everything: the GPU is not of sm_90\n");
-    return 0;
-  }
-  const std::string part = argc > 1 ? argv[1] : "";
-  const std::vector<PrimitiveCase> cases = all_cases(part);
-  if (argc > 2) {
-    (void)run_from(cases, static_cast<size_t>(std::atol(argv[2])));
-    return 0;
-  }
+/// All cases, in processes of their own; returns how many pass.
+size_t run_in_children(const std::string& program, const std::string& part, const Cases& cases) {
   size_t done = 0, passed = 0;
   while (done < cases.size()) {
-    const std::string command = std::string(argv[0]) + " '" + part + "' " + std::to_string(done);
+    const std::string command = program + " '" + part + "' " + std::to_string(done);
     FILE* child = popen(command.c_str(), "r");
     if (!child) throw std::runtime_error("no process for " + command);
     size_t ran = 0;
@@ -138,6 +133,97 @@ int main(int argc, char** argv) {
     }
     done += ran;
   }
-  std::printf("%zu of %zu kernels give the simulator's bytes\n", passed, cases.size());
-  return passed == cases.size() ? 0 : 1;
+  return passed;
+}
+
+bool report(const char* what, bool fine) {
+  std::printf("%s: %s\n", what, fine ? "ok" : "WRONG");
+  return fine;
+}
+
+lang::ScriptModule asserting() {
+  using namespace lang;
+  ScriptModule m("asserting");
+  m.cuda_kernel("k", [](Function& f) {
+    auto y = f.arg("y", ptr(f32));
+    auto n = f.arg("n", i32);
+    f.grid_dim(1);
+    f.block_dim(32);
+    assert_(threadIdx.x < n, "more threads than numbers");
+    y[threadIdx.x] = 1.f;
+  });
+  return m;
+}
+
+bool asserts() {
+  const CompiledModule built = asserting().build();
+  const Tensor y = zeros({32}, f32, "cuda");
+  built(y, 32);
+  built.synchronize();
+  built(y, 5);
+  try {
+    built.synchronize();
+  } catch (const Error& e) {
+    const std::string text = e.what();
+    std::printf("  %s\n", e.what());
+    return text.find("primitives_gpu.cpp:") == 0 &&
+           text.find("more threads than numbers") != std::string::npos;
+  }
+  return false;
+}
+
+bool tuning() {
+  using namespace lang;
+  ScriptModule m("space");
+  m.space({{"threads", {32, 256, 2048}}}, [](ScriptModule& s, const Params& p) {
+    s.cuda_kernel("k", [&](Function& f) {
+      auto x = f.arg("x", ptr(f32));
+      auto n = f.arg("n", i32);
+      f.grid_dim((n + p["threads"] - 1) / p["threads"]);
+      f.block_dim(p["threads"]);
+      auto i = let("i", blockIdx.x * cast(Value(p["threads"]), i32) + threadIdx.x);
+      if (auto _ = when(i < n)) x[i] = x[i] * 2.f + 1.f;
+    });
+  });
+  const CompiledModule built = m.build();
+  const int n = 16 << 20;
+  const Tensor x = full({n}, 3, f32, "cuda");
+  const TuneReport r = built.tune({.budget = 5}, x, n);
+  for (const CandidateTime& c : r.candidates)
+    std::printf("  %s: %.4f ms, %d times %s\n", c.name.c_str(), c.milliseconds, c.measured,
+                c.note.c_str());
+  const Profile profile = built.profile(x, n);
+  std::fputs(profile.text().c_str(), stdout);
+  return r.best == "threads=256" && x.cpu().data<float>()[n - 1] == 3 &&
+         profile.operators.size() == 1 && profile.operators[0].kernel == "k" &&
+         profile.operators[0].milliseconds > 0.01 && profile.operators[0].candidate == r.best;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (cuda_device_count() == 0) {
+    std::printf("SKIP everything: %s\n", cuda_problem().c_str());
+    return 0;
+  }
+  const std::string part = argc > 1 ? argv[1] : "";
+  int refused = 0;
+  const Cases cases = cases_for(part, cuda_device_info(0).arch(), &refused);
+  if (argc > 2) {
+    run_from(cases, static_cast<size_t>(std::atol(argv[2])));
+    return 0;
+  }
+  std::set<std::string> rows;
+  for (const Case& c : cases) rows.merge(rows_of(c));
+  const size_t passed = run_in_children(argv[0], part, cases);
+  std::printf(
+      "%s: %zu of %zu kernels of %zu primitives give what the simulator gives; %d need another "
+      "GPU\n",
+      cuda_device_info(0).name.c_str(), passed, cases.size(), rows.size(), refused);
+  bool fine = passed == cases.size();
+  if (part.empty()) {
+    fine = report("assert in a kernel", asserts()) && fine;
+    fine = report("tune and profile", tuning()) && fine;
+  }
+  return fine ? 0 : 1;
 }

@@ -51,8 +51,24 @@ TEST(HopperRules, BulkCopies) {
             "tma_load() takes 1 to 5 coordinates, not 6");
   EXPECT_EQ(
       copy([](auto map, auto tile, auto, auto) { tma_load(tile.ptr(0), map, {0}, tile.ptr(0)); }),
-      "tma_load() takes a pointer to shared memory and a ptr(u64) to an mbarrier, not ptr(f32) "
-      "and ptr(f32)");
+      "tma_load() takes a ptr(u64) to an mbarrier, not ptr(f32)");
+  EXPECT_EQ(copy([](auto map, auto tile, auto barrier, auto x) {
+              tma_load(tile.ptr(0), map, {0}, barrier.ptr(0), {.policy = x});
+            }),
+            "the policy of a copy is what cache_policy() gives, a u64, not ptr(f32)");
+  EXPECT_EQ(copy([](auto map, auto tile, auto, auto) {
+              tma_store(map, {0}, tile.ptr(0), {.blocks = 1});
+            }),
+            "tma_store() goes to no blocks of the cluster; loads do");
+  EXPECT_EQ(
+      copy([](auto, auto tile, auto, auto x) { bulk_reduce(Combine::bit_or, x, tile.ptr(0), 16); }),
+      "there is no bulk reduction 'or' of f32 in global memory");
+  EXPECT_EQ(copy([](auto, auto tile, auto barrier, auto) {
+              bulk_send(Combine::add, tile.ptr(0), tile.ptr(4), 16, barrier.ptr(0));
+            }),
+            "there is no bulk reduction 'add' of f32 in shared memory");
+  EXPECT_EQ(copy([](auto, auto, auto, auto) { cache_policy(Evict::last, 1.f, Evict::normal); }),
+            "the rest of a cache policy is Evict::first or Evict::unchanged");
   EXPECT_EQ(copy([](auto map, auto, auto, auto) { tma_store(map, {0}, 1); }),
             "tma_store() takes a pointer to shared memory, not i32");
   EXPECT_EQ(in_kernel([](auto&, auto, auto) { setmaxnreg_inc(20); }),
@@ -87,6 +103,10 @@ TEST(HopperRules, Products) {
   EXPECT_EQ(product({.n = 8}), "");
   EXPECT_EQ(product({.n = 8, .in = i8}), "there is no wgmma of i8 with sums of f32");
   EXPECT_EQ(product({.n = 12}), "wgmma of n = 12; from 8 to 256 in steps of 8");
+  EXPECT_EQ(product({.n = 8, .in = f16, .in_b = bf16}),
+            "there is no wgmma of f16 and bf16 with sums of f32");
+  EXPECT_EQ(product({.n = 8, .in = i8, .sum = i32, .negate_a = true}), "wgmma negates no integers");
+  EXPECT_EQ(product({.n = 8, .saturate = true}), "wgmma saturates sums of integers only");
   EXPECT_EQ(product({.n = 40, .in = i8, .sum = i32}),
             "wgmma of n = 40; from 8 to 256 in steps of 8 to 32, then of 16");
   EXPECT_EQ(product({.n = 8, .in = tf32, .a_mn_major = true}),

@@ -2,29 +2,50 @@
 #include "primitives/cases.h"
 
 #include <hidet/ir/primitives.h>
+#include <hidet/ir/rewriter.h>
 
 namespace hidet::primitives {
 using namespace lang;
 
 Cases all_cases() {
   Cases cases;
-  for (const auto& add : {add_math, add_arith, add_memory, add_threads}) add(cases);
+  for (const auto& add : {add_math, add_arith, add_memory, add_threads, add_hopper, add_bulk,
+                          add_mbarriers, add_wgmma})
+    add(cases);
   return cases;
 }
 
-std::string least_arch(const Case& c) {
-  const int arch = ir::find_primitive(c.row)->min_arch;
-  if (arch == ir::kHopperOnly) return "sm_90a";
-  return "sm_" + std::to_string(std::max(arch, 80));
+std::set<std::string> rows_of(const Case& c) {
+  std::set<std::string> rows;
+  for (const ir::Function& f : c.cuda.module().functions)
+    ir::visit_all(f.body, [&](const ir::Node& n) {
+      if (const ir::Prim* p = ir::as<ir::Prim>(&n)) rows.insert(p->name);
+    });
+  return rows;
 }
 
-Tensor simulated(const Case& c) {
-  std::vector<SimArg> args;
-  for (const Tensor& t : c.inputs) args.emplace_back(t.clone());
-  const Tensor out = c.output.clone();
-  args.emplace_back(out);
-  simulate_module(c.cuda.module(), "launch", args);
-  return out;
+int least_arch(const Case& c) {
+  int least = 80;
+  for (const std::string& row : rows_of(c))
+    least = std::max(least, ir::find_primitive(row)->min_arch);
+  return least;
+}
+std::string arch_name(int arch) {
+  return arch == ir::kHopperOnly ? "sm_90a" : "sm_" + std::to_string(arch);
+}
+
+std::vector<Tensor> simulated(const Case& c) {
+  std::vector<Tensor> tensors;
+  for (const Tensor& t : c.inputs) tensors.push_back(t.clone());
+  tensors.push_back(c.output.clone());
+  simulate_module(c.cuda.module(), "launch", {tensors.begin(), tensors.end()});
+  return tensors;
+}
+
+Case whole(const std::string& row, const std::string& name, const ScriptModule& module,
+           const std::vector<Tensor>& inputs, const Tensor& output,
+           const std::vector<double>& expected) {
+  return {row, name.empty() ? row : row + " " + name, module, {}, inputs, output, expected, {}, {}};
 }
 
 Tensor numbers(DType t, const std::vector<double>& values) {

@@ -1,8 +1,8 @@
 // cases.h - a small kernel for each row of the table of primitives, with its arguments and what it must give. primitives_test runs
-// them in the simulator and compiles them for the least architecture; tests/gpu/primitive_table_gpu.cpp runs them on a GPU and
+// them in the simulator and compiles them for the least architecture; tests/gpu/primitives_gpu.cpp runs them on a GPU and
 // compares with the simulator.
 // Adding a primitive: a call of one of the builders below in one of the files cases_*.cpp; a new file is a line in cases.cpp.
-// A row that is in no case, and not in kElsewhere (primitives_test.cpp), fails the test Primitives.EveryRowHasACase.
+// A row that no case's kernel has, and that is not in kElsewhere (primitives_test.cpp), fails Primitives.EveryRowHasACase.
 // Threading: plain values; recording is on one thread.
 #pragma once
 #include <hidet/lang.h>
@@ -11,6 +11,7 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,15 +44,19 @@ struct Case {
   Tolerance value;  ///< simulator and CPU against `expected`
   Tolerance gpu;    ///< GPU against the simulator
   std::string elsewhere = {};  ///< without `expected`: the test that knows the value
+  bool compiled = true;  ///< by primitives_test, too: not where many cases differ in a number only
 };
 using Cases = std::vector<Case>;
 
 /// All of them, in the order of the files.
 Cases all_cases();
-/// The architecture that the row of a case needs, as build() takes it: "sm_80" for those that every one has.
-std::string least_arch(const Case& c);
-/// What `function` of the case's module makes of copies of its arguments, in the simulator.
-Tensor simulated(const Case& c);
+/// The rows of the table that the case's CUDA module has.
+std::set<std::string> rows_of(const Case& c);
+/// The least architecture of all of them: 80, 90, ir::kHopperOnly; and as build() takes it.
+int least_arch(const Case& c);
+std::string arch_name(int arch);
+/// What the case's module makes of copies of its arguments, in the simulator; the last is the output.
+std::vector<Tensor> simulated(const Case& c);
 
 // --- builders
 
@@ -82,6 +87,10 @@ struct Kernel {
   std::string elsewhere = {};
 };
 Case kernel(const Kernel& k);
+/// A module whose `launch` takes the inputs, then the output.
+Case whole(const std::string& row, const std::string& name, const ScriptModule& module,
+           const std::vector<Tensor>& inputs, const Tensor& output,
+           const std::vector<double>& expected);
 
 /// A 1-D tensor of these numbers.
 Tensor numbers(DType t, const std::vector<double>& values);
@@ -98,5 +107,9 @@ void add_math(Cases& cases);
 void add_arith(Cases& cases);
 void add_memory(Cases& cases);
 void add_threads(Cases& cases);
+void add_hopper(Cases& cases);
+void add_bulk(Cases& cases);
+void add_mbarriers(Cases& cases);
+void add_wgmma(Cases& cases);
 
 }  // namespace hidet::primitives

@@ -212,32 +212,39 @@ void add_masks(Cases& cases) {
   }
 }
 
-/// Thread i copies 16 bytes of its own, and reads what its neighbour copied.
+/// Each thread copies a row of its own in pieces, in two groups, and reads the first before the second is there.
 void add_copies(Cases& cases) {
-  const std::vector<double> values = sequence(32 * 4, [](int i) { return i; });
-  for (const char* row : {"cp_async", "cp_async_part", "cp_async_commit", "cp_async_wait"}) {
-    const bool part = std::string(row) == "cp_async_part";
-    std::vector<double> expected;
-    for (int i = 0; i < 32; i++)
-      for (int j = 0; j < 4; j++) expected.push_back(part && j >= 2 ? 0 : (i + 1) % 32 * 4 + j);
-    cases.push_back(kernel({.row = row,
-                            .inputs = {numbers(f32, values)},
-                            .output = zeros({128}),
-                            .body =
-                                [&](Function&, const std::vector<Handle>& in, const Handle& out) {
-                                  auto tile = shared("tile", f32, {128});
-                                  auto to = let("to", tile.ptr(threadIdx.x * 4));
-                                  auto from = let("from", in[0] + threadIdx.x * 4);
-                                  if (part) cp_async(to, from, 16, 8);
-                                  else cp_async(to, from, 16);
-                                  cp_async_commit();
-                                  cp_async_wait(0);
-                                  syncthreads();
-                                  for (int j = 0; j < 4; j++)
-                                    out[threadIdx.x * 4 + j] = tile((threadIdx.x + 1) % 32 * 4 + j);
-                                },
-                            .expected = expected}));
+  const std::vector<double> v = sequence(384, [](int i) { return i * 37 % 23 - 5; });
+  std::vector<double> expected(512, -1);
+  for (int t = 0; t < 32; t++) {
+    const auto from = [&](int i) { return v[static_cast<size_t>(t * 12 + i)]; };
+    const auto put = [&](int i, double w) { expected[static_cast<size_t>(t * 16 + i)] = w; };
+    put(0, from(3) + from(5));
+    for (int i = 1; i < 7; i++) put(i, from(i));
+    for (int i = 8; i < 12; i++) put(i, i - 8 < t % 5 ? from(i) : 0);
   }
+  cases.push_back(kernel({.row = "cp_async",
+                          .inputs = {numbers(i32, v)},
+                          .output = zeros({512}, i32),
+                          .body =
+                              [](Function&, const std::vector<Handle>& in, const Handle& out) {
+                                auto tid = let("tid", threadIdx.x);
+                                auto s = shared("s", i32, {32, 16});
+                                for (int i = 0; i < 16; i++) s(tid, i) = -1;
+                                syncthreads();
+                                auto from = let("from", in[0] + tid * 12);
+                                cp_async(s.ptr(tid, 0), from, 16);
+                                cp_async(s.ptr(tid, 4), from + 4, 8);
+                                cp_async_commit();
+                                cp_async(s.ptr(tid, 6), from + 6, 4);
+                                cp_async(s.ptr(tid, 8), from + 8, 16, tid % 5 * 4 % 17);
+                                cp_async_commit();
+                                cp_async_wait(1);
+                                out[tid * 16] = s(tid, 3) + s(tid, 5);
+                                cp_async_wait(0);
+                                for (int i = 1; i < 16; i++) out[tid * 16 + i] = s(tid, i);
+                              },
+                          .expected = expected}));
 }
 
 /// Every block leaves a number; the last to arrive, which an atomic tells it, adds them up.

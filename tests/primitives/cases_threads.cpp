@@ -94,6 +94,48 @@ void add_barriers(Cases& cases) {
         });
 }
 
+/// Two warps hand numbers to each other through named barriers, with fences on the way.
+void add_hand_over(Cases& cases) {
+  const std::vector<double> v = sequence(64, [](int i) { return i * 37 % 23 - 5; });
+  int positive = 0;
+  for (double w : v) positive += w > 0;
+  cases.push_back(kernel({.row = "barrier_sync",
+                          .name = "both ways",
+                          .threads = 64,
+                          .inputs = {numbers(i32, v)},
+                          .output = zeros({128}, i32),
+                          .body =
+                              [](Function&, const std::vector<Handle>& in, const Handle& out) {
+                                auto s = shared("s", i32, {64});
+                                auto tid = let("tid", threadIdx.x);
+                                auto mine = let("mine", in[0][tid]);
+                                out[tid] = select(syncthreads_and(mine > -6), 1, 0) +
+                                           select(syncthreads_or(mine > 100), 2, 0) +
+                                           syncthreads_count(mine > 0) * 4;
+                                if (auto _ = when(tid < 32)) {
+                                  s(tid) = mine;
+                                  threadfence_block();
+                                  barrier_arrive(1, 64);
+                                  barrier_sync(2, 64);
+                                  out[tid + 64] = s(tid + 32);
+                                }
+                                if (auto _ = otherwise()) {
+                                  barrier_sync(1, 64);
+                                  s(tid) = s(63 - tid) * 2;
+                                  threadfence();
+                                  barrier_sync(2, 64);
+                                  out[tid + 64] = mine;
+                                }
+                                threadfence_system();
+                                syncthreads();
+                              },
+                          .expected = sequence(128, [&](int i) {
+                            if (i < 64) return 1.0 + positive * 4;
+                            return i < 96 ? v[static_cast<size_t>(95 - i)] * 2
+                                          : v[static_cast<size_t>(i - 64)];
+                          })}));
+}
+
 void add_exchange(Cases& cases) {
   struct Shuffle {
     const char* row;
@@ -150,48 +192,50 @@ void add_exchange(Cases& cases) {
       [](int i) { return static_cast<double>(0x11111111u << (i % 4)); });
 }
 
-void add_matrices(Cases& cases) {
-  const Tensor tile = numbers(f16, sequence(32 * 8, [](int i) { return i * 0.25 - 30; }));
-  for (const bool transposed : {false, true})
-    for (const char* row : {"ldmatrix", "stmatrix"}) {
-      const bool store = row[0] == 's';
-      // Element (i, j) of matrix m is in lane 4 i + j / 2, or transposed 4 j + i / 2.
-      std::vector<double> expected(256);
-      const std::vector<double> in = tile.to_doubles();
-      for (int m = 0; m < 4; m++)
-        for (int i = 0; i < 8; i++)
-          for (int j = 0; j < 8; j++) {
-            const int lane = transposed ? 4 * j + i / 2 : 4 * i + j / 2,
-                      half = (transposed ? i : j) % 2;
-            const auto memory = static_cast<size_t>((m * 8 + i) * 8 + j),
-                       fragment = static_cast<size_t>((lane * 4 + m) * 2 + half);
-            if (store) expected[memory] = in[fragment];
-            else expected[fragment] = in[memory];
-          }
-      cases.push_back(
-          kernel({.row = row,
-                  .name = transposed ? "transposed" : "",
-                  .inputs = {tile},
-                  .output = zeros({256}, f16),
-                  .body =
-                      [&](Function&, const std::vector<Handle>& in_, const Handle& out) {
-                        auto box = shared("box", f16, {32, 8});
-                        auto at = let("at", threadIdx.x * 8);
-                        if (store) {
-                          auto words = let(
-                              "words", load(reinterpret(in_[0], ptr(u32)) + threadIdx.x * 4, 4));
-                          stmatrix(box.ptr(threadIdx.x, 0), words, transposed);
-                          syncthreads();
-                          for (int j = 0; j < 8; j++) out[at + j] = box(threadIdx.x, j);
-                        } else {
-                          for (int j = 0; j < 8; j++) box(threadIdx.x, j) = in_[0][at + j];
-                          syncthreads();
-                          lang::store(reinterpret(out, ptr(u32)) + threadIdx.x * 4,
-                                      ldmatrix(box.ptr(threadIdx.x, 0), 4, transposed));
-                        }
-                      },
-                  .expected = expected}));
+/// Matrices of 8 x 8 halves from memory to fragments, or back.
+Case matrices(int count, bool transposed, bool store) {
+  const Tensor tile = numbers(f16, sequence(count * 64, [](int i) { return i * 0.25 - 30; }));
+  // Element (i, j) of matrix m is in lane 4 i + j / 2, or transposed 4 j + i / 2.
+  std::vector<double> expected(static_cast<size_t>(count) * 64);
+  const std::vector<double> values = tile.to_doubles();
+  for (int m = 0; m < count; m++)
+    for (int i = 0; i < 8; i++)
+      for (int j = 0; j < 8; j++) {
+        const int lane = transposed ? 4 * j + i / 2 : 4 * i + j / 2,
+                  half = (transposed ? i : j) % 2;
+        const auto memory = static_cast<size_t>((m * 8 + i) * 8 + j),
+                   fragment = static_cast<size_t>((lane * count + m) * 2 + half);
+        if (store) expected[memory] = values[fragment];
+        else expected[fragment] = values[memory];
+      }
+  const auto body = [&](Function&, const std::vector<Handle>& in, const Handle& out) {
+    auto box = shared("box", f16, {8 * count, 8});
+    auto row = let("row", box.ptr(threadIdx.x % (8 * count), 0));
+    auto from = let("from", reinterpret(in[0], ptr(u32)) + threadIdx.x * count);
+    auto to = let("to", reinterpret(out, ptr(u32)) + threadIdx.x * count);
+    auto halves = let("halves", reinterpret(box.ptr(0, 0), ptr(u32)));
+    if (store) {
+      stmatrix(row, load(from, count), transposed);
+      syncthreads();
+      for (int i = 0; i < count; i++) to[i] = halves[threadIdx.x * count + i];
+      return;
     }
+    for (int i = 0; i < count; i++) halves[threadIdx.x * count + i] = from[i];
+    syncthreads();
+    lang::store(to, ldmatrix(row, count, transposed));
+  };
+  return kernel({.row = store ? "stmatrix" : "ldmatrix",
+                 .name = std::to_string(count) + (transposed ? " transposed" : ""),
+                 .inputs = {tile},
+                 .output = zeros({count * 64}, f16),
+                 .body = body,
+                 .expected = expected});
+}
+
+void add_matrices(Cases& cases) {
+  for (const int count : {1, 2, 4})
+    for (const bool transposed : {false, true})
+      for (const bool store : {false, true}) cases.push_back(matrices(count, transposed, store));
   struct Product {
     const Mma& mma;
     DType in, sum;
@@ -265,6 +309,7 @@ void add_others(Cases& cases) {
 void add_threads(Cases& cases) {
   add_indices(cases);
   add_barriers(cases);
+  add_hand_over(cases);
   add_exchange(cases);
   add_matrices(cases);
   add_others(cases);

@@ -1,103 +1,10 @@
-// hopper_test.cpp - mbarriers, bulk copies and clusters in the simulator: values against loops, and planted faults, each with a
-// correct twin that gives no report.
-#include <gmock/gmock.h>
-#include <hidet/hidet.h>
+// hopper_test.cpp - mbarriers, bulk copies and clusters in the simulator: planted faults, each with a correct twin that gives no
+// report. Their values are in tests/primitives.
+#include "hopper_report.h"
 
-#include "../../gpu/primitive_cases.h"
-
-using namespace hidet::lang;
-using hidet::Tensor;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
-void PrintTo(const PrimitiveCase& c, std::ostream* out) { *out << c.name; }
+using namespace hopper_faults;
 
 namespace {
-
-class HopperPrimitives : public testing::TestWithParam<PrimitiveCase> {};
-
-TEST_P(HopperPrimitives, EqualTheLoops) {
-  const PrimitiveCase& c = GetParam();
-  std::vector<hidet::lang::SimArg> args;
-  for (const hidet::Tensor& t : c.args) args.emplace_back(t);
-  hidet::lang::simulate_module(c.module.module(), "launch", args);
-  if (!c.expected.empty()) {
-    EXPECT_EQ(c.args.back().to_doubles(), c.expected) << c.name;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(All, HopperPrimitives, testing::ValuesIn(primitive_cases()),
-                         [](const auto& info) { return std::to_string(info.index); });
-INSTANTIATE_TEST_SUITE_P(Older, HopperPrimitives, testing::ValuesIn(older_primitive_cases()),
-                         [](const auto& info) { return std::to_string(info.index); });
-
-/// What a fault's kernel gets. x, y: 4096 numbers of f16 in global memory, and a tensor map of x as 64 x 64, boxes of 64 x 64.
-struct Parts {
-  Handle map, x, y, tile, acc, barriers;
-};
-struct Kernel {
-  int threads = 128, blocks = 1, cluster = 1;
-  bool prepare = true;  ///< mbarriers 0 and 1 for one arrival, the tile zero, all fenced
-};
-
-/// What the simulator reports; "" for nothing.
-std::string report(const Kernel& k, const std::function<void(const Parts&)>& body) {
-  ScriptModule m("fault");
-  auto kernel = m.cuda_kernel("fault", [&](Function& f) {
-    auto map = f.arg("map", tensor_map_type);
-    auto x = f.arg("x", ptr(hidet::f16));
-    auto y = f.arg("y", ptr(hidet::f16));
-    f.grid_dim(k.blocks);
-    f.block_dim(k.threads);
-    f.cluster_dim(k.cluster);
-    auto tile = shared("tile", hidet::f16, {64, 64}, swizzled_rows(hidet::f16, 128));
-    auto barriers = shared("barriers", hidet::u64, {4});
-    auto acc = registers("acc", hidet::f32, {32});
-    auto whole = let("whole", reinterpret(tile.ptr(), ptr(hidet::u32)));
-    if (k.prepare) {
-      for (int e = 0; e < 32; e++) acc(e) = 0.f;
-      for (auto i : range(2048 / k.threads)) whole[i * k.threads + threadIdx.x] = 0u;
-      if (auto _ = when(threadIdx.x == 0)) {
-        for (int i = 0; i < 2; i++) mbarrier_init(barriers.ptr(i), 1);
-        fence_mbarrier_init();
-      }
-      fence_proxy_async();
-      syncthreads();
-      if (k.cluster > 1) cluster_sync();
-    }
-    body({map, x, y, tile, acc, barriers});
-  });
-  m.public_func("launch", [&](Function& f) {
-    auto x = f.arg("x", ptr(hidet::f16));
-    auto y = f.arg("y", ptr(hidet::f16));
-    kernel(tensor_map("map", x, {64, 64}, {64, 64}, {.swizzle = 128}), x, y);
-  });
-  try {
-    m.simulate("launch", hidet::randn({4096}, hidet::f16, {}, 1), hidet::zeros({4096}, hidet::f16));
-  } catch (const hidet::Error& e) {
-    EXPECT_EQ(e.code(), hidet::ErrorCode::usage);
-    EXPECT_THAT(e.where(), HasSubstr("hopper_test.cpp:"));
-    return e.what();
-  }
-  return "";
-}
-
-constexpr int kTileBytes = 64 * 64 * 2;
-
-/// Thread 0 loads the tile and tells barrier 0.
-void load_tile(const Parts& p, int bytes = kTileBytes) {
-  mbarrier_arrive_expect_tx(p.barriers.ptr(0), bytes);
-  tma_load(p.tile.ptr(), p.map, {0, 0}, p.barriers.ptr(0));
-}
-void by_one(const std::function<void()>& body) {
-  if (auto _ = when(threadIdx.x == 0)) body();
-}
-void multiply(const Parts& p) {
-  auto d = let("d", wgmma_matrix(p.tile.ptr()));
-  wgmma(p.acc, d, d, {.n = 64});
-  wgmma_commit();
-}
-void use_sums(const Parts& p) { p.y[threadIdx.x] = cast(p.acc(3), hidet::f16); }
 
 TEST(HopperFaults, CopyReadBeforeItsWait) {
   const auto fault = [](bool waits) {
@@ -413,6 +320,28 @@ TEST(HopperFaults, ProductOfLessThanAWarpGroup) {
   EXPECT_EQ(fault(128, 128), "");
 }
 
+TEST(HopperFaults, RegistersOfWarpGroups) {
+  // 384 threads have 168 registers each at first.
+  const auto fault = [](int fewer, int more, int those = 128, int min_blocks = 1) {
+    return report({.threads = 384, .min_blocks = min_blocks}, [&](const Parts&) {
+      if (auto _ = when(threadIdx.x < those)) setmaxnreg_dec(fewer);
+      if (auto _ = when(threadIdx.x >= 128)) setmaxnreg_inc(more);
+    });
+  };
+  EXPECT_EQ(fault(24, 240), "");
+  EXPECT_THAT(fault(24, 248), AllOf(HasSubstr("deadlock"),
+                                    HasSubstr("waits for 10240 registers (8192 are given back)")));
+  EXPECT_THAT(fault(176, 240),
+              HasSubstr("setmaxnreg_dec to 176 registers, where threads have 168"));
+  EXPECT_THAT(fault(24, 160), HasSubstr("setmaxnreg_inc to 160 registers, where threads have 168"));
+  EXPECT_THAT(fault(24, 168, 96), HasSubstr("waits for its warp group at"));
+  EXPECT_THAT(fault(24, 240, 128, 0),
+              HasSubstr("setmaxnreg_dec, which the assembler ignores: the kernel needs a constant "
+                        "block_dim and min_blocks"));
+  EXPECT_THAT(report({.threads = 96, .min_blocks = 1}, [](const Parts&) { setmaxnreg_dec(24); }),
+              HasSubstr("setmaxnreg_dec needs four whole warps"));
+}
+
 TEST(HopperFaults, MatricesOutOfPlace) {
   const auto fault = [](int row, int n) {
     return report({}, [&](const Parts& p) {
@@ -466,7 +395,9 @@ TEST(HopperFaults, CopiesOutOfPlace) {
       HasSubstr("tma_load outside 'tile'"));
   EXPECT_THAT(report({},
                      [](const Parts& p) {
-                       by_one([&] { tma_load(p.tile.ptr(), p.map, {0, 0}, p.barriers.ptr(0), 2); });
+                       by_one([&] {
+                         tma_load(p.tile.ptr(), p.map, {0, 0}, p.barriers.ptr(0), {.blocks = 2});
+                       });
                      }),
               HasSubstr("to the blocks of the mask 2 of a cluster of 1"));
 }

@@ -2,8 +2,10 @@
 // Each is a row of the table ir/primitives.h.
 // Threading: one thread at a time, the one that records.
 #pragma once
+#include <hidet/ir/bulk.h>
 #include <hidet/lang/types.h>
 
+#include <optional>
 #include <string>
 
 namespace hidet::lang {
@@ -15,15 +17,38 @@ void mbarrier_invalidate(const Located& barrier);
 void mbarrier_arrive(const Located& barrier);
 /// Arrives at the barrier at the same place in block `rank` of the cluster.
 void mbarrier_arrive(const Located& barrier, const Located& rank);
-/// The phase waits for `bytes` of copies more, before this arrival counts.
+/// The phase waits for `bytes` of copies more, before this arrival counts; in block `rank` of the cluster.
 void mbarrier_arrive_expect_tx(const Located& barrier, const Located& bytes);
+void mbarrier_arrive_expect_tx(const Located& barrier, const Located& bytes, const Located& rank);
 void mbarrier_expect_tx(const Located& barrier, const Located& bytes);
+/// Counts as the end of a copy of `bytes`.
+void mbarrier_complete_tx(const Located& barrier, const Located& bytes);
+/// `count` arrivals; the phase's state before them (u64), for mbarrier_test_wait and mbarrier_pending.
+Value mbarrier_arrive_state(const Located& barrier, const Located& count = 1);
+/// The same, where the phase does not end with these arrivals.
+Value mbarrier_arrive_no_complete(const Located& barrier, const Located& count = 1);
+/// Arrives for the last time: phases from the next on wait for one arrival less.
+void mbarrier_arrive_drop(const Located& barrier);
+/// Arrives when the cp_async that this thread issued before have ended. `counted`: it is one of those that the phase waits
+/// for; else the phase waits for one more.
+void mbarrier_arrive_copies(const Located& barrier, bool counted = true);
+/// Arrivals that the phase of a state missed, i32.
+Value mbarrier_pending(const Located& state);
 /// Waits until the phase of that parity has ended; a new barrier counts as one whose phase of parity 1 has.
 void mbarrier_wait(const Located& barrier, const Located& parity);
+/// Whether it has: the phase of a parity (i32), or that of a state (u64). try_wait lets the thread sleep for up to about `ns`.
+Value mbarrier_test_wait(const Located& barrier, const Located& parity_or_state);
+Value mbarrier_try_wait(const Located& barrier, const Located& parity_or_state, const Located& ns);
 /// After mbarrier_init: the barriers are ready for other blocks of the cluster and for copies.
 void fence_mbarrier_init(Here at = Here::current());
-/// Makes what threads wrote to memory visible to bulk copies and wgmma that follow.
+/// Makes what threads wrote to memory visible to bulk copies and wgmma that follow; to that of one kind.
 void fence_proxy_async(Here at = Here::current());
+void fence_proxy_async_shared(Here at = Here::current());
+void fence_proxy_async_global(Here at = Here::current());
+/// Between accesses to the same memory through two of its addresses (mapped twice by the driver).
+void fence_proxy_alias(Here at = Here::current());
+/// threadfence for the cluster's threads.
+void threadfence_cluster(Here at = Here::current());
 
 // --- tensor maps: a public function makes them of device memory, a kernel takes them as arguments of this type
 inline constexpr VectorName tensor_map_type{u64, 16};
@@ -41,19 +66,42 @@ Layout swizzled_rows(DType dtype, int bytes);
 
 // --- bulk copies, by one thread. Coordinates are elements, outermost first, the last a multiple of 16 bytes; outside of the
 // tensor loads give 0 and stores, which begin at 0 or behind, do nothing. Loads count their bytes at the mbarrier; stores end in groups.
+using ir::Combine;
+using ir::Evict;
+/// How L2 keeps what copies touch (u64): a part of it (above 0 to 1) as `first` says, the rest as `rest` (first, unchanged).
+Value cache_policy(Evict first, const Located& part = 1.0f, Evict rest = Evict::unchanged);
+struct CopyOptions {
+  /// Loads: a mask of blocks of the cluster. The copy goes to the same place in each, where a barrier at the same place counts.
+  Value blocks = {};
+  Value policy = {};  ///< of cache_policy()
+};
 void tma_load(const Located& to, const Handle& map, const std::vector<Located>& at,
-              const Located& barrier);
-/// To the same place in each block of the cluster in `blocks`, a mask; each block's barrier counts the bytes.
-void tma_load(const Located& to, const Handle& map, const std::vector<Located>& at,
-              const Located& barrier, const Located& blocks);
-void tma_store(const Handle& map, const std::vector<Located>& at, const Located& from);
+              const Located& barrier, const CopyOptions& options = {});
+void tma_store(const Handle& map, const std::vector<Located>& at, const Located& from,
+               const CopyOptions& options = {});
+/// Combines each element with the one that is there, atomically (maps of i64: min and max only; u64 does the rest). Sums: 32- and 64-bit integers, f16, bf16, f32, f64; min and
+/// max: integers, f16, bf16; inc, dec: u32; bits: integers.
+void tma_reduce(Combine op, const Handle& map, const std::vector<Located>& at, const Located& from,
+                const CopyOptions& options = {});
 void tma_prefetch(const Handle& map, Here at = Here::current());
+/// Loads a box into L2.
+void tma_prefetch(const Handle& map, const std::vector<Located>& at,
+                  const CopyOptions& options = {}, Here here = Here::current());
 /// `bytes` is a multiple of 16, as are the addresses.
-void bulk_load(const Located& to, const Located& from, const Located& bytes,
-               const Located& barrier);
 void bulk_load(const Located& to, const Located& from, const Located& bytes, const Located& barrier,
-               const Located& blocks);
-void bulk_store(const Located& to, const Located& from, const Located& bytes);
+               const CopyOptions& options = {});
+void bulk_store(const Located& to, const Located& from, const Located& bytes,
+                const CopyOptions& options = {});
+/// Combines as tma_reduce does; the elements are of the type that `to` points to.
+void bulk_reduce(Combine op, const Located& to, const Located& from, const Located& bytes,
+                 const CopyOptions& options = {});
+void bulk_prefetch(const Located& from, const Located& bytes, const CopyOptions& options = {});
+/// From shared memory to that of a block of the cluster: `to` and `barrier`, which counts the bytes, are map_shared_rank's.
+void bulk_send(const Located& to, const Located& from, const Located& bytes,
+               const Located& barrier);
+/// Sums of 32- and 64-bit integers; min, max, bits of 32-bit ones; inc, dec of u32.
+void bulk_send(Combine op, const Located& to, const Located& from, const Located& bytes,
+               const Located& barrier);
 void bulk_commit(Here at = Here::current());
 /// Until `pending` groups are left; bulk_wait_read: until all others have read their shared memory.
 void bulk_wait(int pending = 0, Here at = Here::current());
@@ -95,10 +143,14 @@ struct MatrixOptions {
 Value wgmma_matrix(const Located& pointer, const MatrixOptions& options = {});
 /// A product of 64 x n x k, where k fills 32 bytes.
 struct Wgmma {
-  int n = 256;      ///< 8 to 256 in steps of 8
-  DType in = f16;   ///< f16, bf16, tf32, f8e4m3, f8e5m2, i8, u8
+  int n = 256;     ///< 8 to 256 in steps of 8
+  DType in = f16;  ///< f16, bf16, tf32, f8e4m3, f8e5m2, i8, u8
+  std::optional<DType> in_b =
+      {};           ///< of b where it is not a's: the other f8, or the other of i8 and u8
   DType sum = f32;  ///< f32; f16 for f16 and f8; i32 for i8 and u8
   bool a_mn_major = false, b_mn_major = false;
+  bool negate_a = false, negate_b = false;  ///< not of integers
+  bool saturate = false;                    ///< integers: sums stay at the limits of i32
 };
 /// sums = a b + (accumulate ? sums : 0), at once with what follows. `sums`: a register tensor of n / 2 f32 or i32 or n / 4
 /// u32 (pairs of f16). `a`: a descriptor, or its fragment u32x4. `b`: a descriptor, n rows of k.

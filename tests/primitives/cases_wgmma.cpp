@@ -1,17 +1,42 @@
-// wgmma_cases.cpp - layouts of matrices, fragments and sums by PTX's manual; the kernels that use them.
-#include "wgmma_cases.h"
+// cases_wgmma.cpp - products of a warp group: every n, every dtype, every layout. Where operands lie in shared memory and in
+// registers is written here once more, apart from the library, as the manual of PTX says, and so is the product.
+#include "primitives/cases.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <random>
 
-using namespace hidet::lang;
-using hidet::DType;
-using hidet::Tensor;
+namespace hidet::primitives {
+using namespace lang;
 
 namespace {
 
 constexpr int kRows = 64;
+
+/// One product: 64 x n x k.
+struct WgmmaCase {
+  Wgmma shape = {};
+  int swizzle = 128;  ///< of both matrices in shared memory
+  bool registers_a = false;
+  bool accumulate = true;
+  /// Matrices that begin so many times 32 bytes behind (along k), k-major with a swizzle.
+  int step = 0;
+
+  std::string name() const;
+  int depth() const { return 256 / shape.in.bits(); }
+  DType in_b() const { return shape.in_b.value_or(shape.in); }
+};
+
+/// Operands of small integers; of bytes, of all.
+struct WgmmaData {
+  std::vector<double> a, b, sums;  ///< 64 x k, n x k, 64 x n
+  explicit WgmmaData(const WgmmaCase& c);
+  Tensor bytes_a(const WgmmaCase& c) const;
+  Tensor bytes_b(const WgmmaCase& c) const;
+  std::vector<double> product(const WgmmaCase& c) const;
+};
 
 int element_bytes(DType t) { return static_cast<int>(t.bytes()); }
 
@@ -45,21 +70,38 @@ int place(const WgmmaCase& c, int rows, bool mn_major, int row, int k) {
   return at ^ (at >> 7 & mask) << 4;
 }
 
-Tensor bytes_of(const WgmmaCase& c, const std::vector<double>& m, int rows, bool mn_major) {
+/// A number as bits of f16, bf16, tf32, f8, i8 or u8, which hold it.
+uint32_t encode(double v, DType t) {
+  const auto f = static_cast<float>(v);
+  uint32_t word;
+  std::memcpy(&word, &f, 4);
+  if (t == f16) return f32_to_f16(f);
+  if (t == bf16) return word >> 16;
+  if (t == tf32) return word | 0xfff;  // bits that the hardware ignores
+  if (t == f8e5m2) return f32_to_f16(f) >> 8;
+  if (t == f8e4m3) {
+    if (v == 0) return 0;
+    int exponent;
+    const double m = std::frexp(std::fabs(v), &exponent);  // 0.5 <= m < 1
+    return (v < 0 ? 128u : 0u) | static_cast<uint32_t>(exponent + 6) << 3 |
+           (static_cast<uint32_t>(m * 16) & 7);
+  }
+  return static_cast<uint32_t>(static_cast<int32_t>(v)) & 0xff;
+}
+
+Tensor bytes_of(const WgmmaCase& c, const std::vector<double>& m, DType t, int rows,
+                bool mn_major) {
   const int bytes = (layout_of(c, rows, mn_major).bytes + 1023) / 1024 * 1024;
   std::vector<uint8_t> out(static_cast<size_t>(bytes));
   for (int r = 0; r < rows; r++)
     for (int k = 0; k < c.depth(); k++) {
-      const uint32_t v = encode(m[static_cast<size_t>(r * c.depth() + k)], c.shape.in);
-      std::memcpy(&out[static_cast<size_t>(place(c, rows, mn_major, r, k))], &v,
-                  c.shape.in.bytes());
+      const uint32_t v = encode(m[static_cast<size_t>(r * c.depth() + k)], t);
+      std::memcpy(&out[static_cast<size_t>(place(c, rows, mn_major, r, k))], &v, t.bytes());
     }
-  return hidet::from_vector<uint8_t>(out, {bytes});
+  return from_vector<uint8_t>(out, {bytes});
 }
 
-int registers_of_sums(const WgmmaCase& c) {
-  return c.shape.n / (c.shape.sum == hidet::f16 ? 4 : 2);
-}
+int registers_of_sums(const WgmmaCase& c) { return c.shape.n / (c.shape.sum == f16 ? 4 : 2); }
 
 /// The bytes of a tensor, whatever it holds.
 uint8_t* data_of(const Tensor& t) {
@@ -75,39 +117,23 @@ void each_sum(const WgmmaCase& c, F&& f) {
         col / 8 * 4 + row % 16 / 8 * 2 + col % 2);
 }
 
-}  // namespace
-
-uint32_t encode(double v, DType t) {
-  const auto f = static_cast<float>(v);
-  uint32_t word;
-  std::memcpy(&word, &f, 4);
-  if (t == hidet::f16) return hidet::f32_to_f16(f);
-  if (t == hidet::bf16) return word >> 16;
-  if (t == hidet::tf32) return word | 0xfff;  // bits that the hardware ignores
-  if (t == hidet::f8e5m2) return hidet::f32_to_f16(f) >> 8;
-  if (t == hidet::f8e4m3) {
-    if (v == 0) return 0;
-    int exponent;
-    const double m = std::frexp(std::fabs(v), &exponent);  // 0.5 <= m < 1
-    return (v < 0 ? 128u : 0u) | static_cast<uint32_t>(exponent + 6) << 3 |
-           (static_cast<uint32_t>(m * 16) & 7);
-  }
-  return static_cast<uint32_t>(static_cast<int32_t>(v)) & 0xff;
-}
-
 std::string WgmmaCase::name() const {
-  std::string out = "wgmma n=" + std::to_string(shape.n) + " " + shape.in.name() + " " +
-                    shape.sum.name() + " swizzle " + std::to_string(swizzle);
+  std::string out = "n=" + std::to_string(shape.n) + " " + shape.in.name();
+  if (shape.in_b) out += std::string(" ") + shape.in_b->name();
+  out += std::string(" ") + shape.sum.name() + " swizzle " + std::to_string(swizzle);
   if (registers_a) out += ", a in registers";
   if (shape.a_mn_major) out += ", a along m";
   if (shape.b_mn_major) out += ", b along n";
+  if (shape.negate_a) out += ", -a";
+  if (shape.negate_b) out += ", -b";
+  if (shape.saturate) out += ", saturating";
   if (!accumulate) out += ", fresh sums";
   if (step) out += ", step " + std::to_string(step);
   return out;
 }
 
 ScriptModule wgmma_module(const WgmmaCase& c) {
-  const DType held = c.shape.sum == hidet::f16 ? hidet::u32 : c.shape.sum;
+  const DType held = c.shape.sum == f16 ? u32 : c.shape.sum;
   const int count = registers_of_sums(c);
   const Layout32 la = layout_of(c, kRows, c.shape.a_mn_major),
                  lb = layout_of(c, c.shape.n, c.shape.b_mn_major);
@@ -115,14 +141,14 @@ ScriptModule wgmma_module(const WgmmaCase& c) {
             bytes_b = (lb.bytes + 1023) / 1024 * 1024;
   ScriptModule m("wgmma");
   m.cuda_kernel("k", [&](Function& f) {
-    auto a = f.arg("a", ptr(hidet::u8));
-    auto b = f.arg("b", ptr(hidet::u8));
+    auto a = f.arg("a", ptr(u8));
+    auto b = f.arg("b", ptr(u8));
     auto sums = f.arg("sums", ptr(held));
     f.grid_dim(1);
     f.block_dim(128);
     auto tid = let("tid", threadIdx.x);
-    auto tile_a = shared("tile_a", hidet::u8, {bytes_a});
-    auto tile_b = shared("tile_b", hidet::u8, {bytes_b});
+    auto tile_a = shared("tile_a", u8, {bytes_a});
+    auto tile_b = shared("tile_b", u8, {bytes_b});
     for (auto i : range(bytes_a / 128)) tile_a(i * 128 + tid) = a[i * 128 + tid];
     for (auto i : range(bytes_b / 128)) tile_b(i * 128 + tid) = b[i * 128 + tid];
     fence_proxy_async();
@@ -135,7 +161,7 @@ ScriptModule wgmma_module(const WgmmaCase& c) {
                                                              .leading = lb.leading,
                                                              .stride = lb.stride}));
     if (c.registers_a) {
-      auto words = let("words", reinterpret(a, ptr(hidet::u32)));
+      auto words = let("words", reinterpret(a, ptr(u32)));
       auto fragment = let("fragment", load(words + tid * 4, 4));
       wgmma_fence({acc});
       wgmma(acc, fragment, desc_b, c.shape, c.accumulate);
@@ -157,27 +183,27 @@ ScriptModule wgmma_module(const WgmmaCase& c) {
 
 WgmmaData::WgmmaData(const WgmmaCase& c) {
   std::mt19937 random(static_cast<unsigned>(c.shape.n));
-  const bool wide = c.shape.sum == hidet::i32;
   const auto fill = [&](size_t count, int least, int most) {
     std::vector<double> out(count);
     for (double& v : out)
       v = least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
     return out;
   };
+  const auto numbers_of = [&](size_t count, DType t) {
+    if (t == u8) return fill(count, 0, 255);
+    return t == i8 ? fill(count, -128, 127) : fill(count, -3, 3);
+  };
   const auto depth = static_cast<size_t>(c.depth()), n = static_cast<size_t>(c.shape.n);
-  const int least = c.shape.in == hidet::u8 ? 0
-                    : wide                  ? -128
-                                            : -3,
-            most = c.shape.in == hidet::u8 ? 255
-                   : wide                  ? 127
-                                           : 3;
-  a = fill(kRows * depth, least, most);
-  b = fill(n * depth, least, most);
+  a = numbers_of(kRows * depth, c.shape.in);
+  b = numbers_of(n * depth, c.in_b());
   sums = fill(kRows * n, -100, 100);
+  if (c.shape.saturate)  // half of them leave the range
+    for (size_t i = 0; i < sums.size(); i++)
+      sums[i] += i % 2 ? INT32_MAX - 100.0 : INT32_MIN + 100.0;
 }
 
 Tensor WgmmaData::bytes_a(const WgmmaCase& c) const {
-  if (!c.registers_a) return bytes_of(c, a, kRows, c.shape.a_mn_major);
+  if (!c.registers_a) return bytes_of(c, a, c.shape.in, kRows, c.shape.a_mn_major);
   const int size = element_bytes(c.shape.in), each = 4 / size, depth = c.depth();
   std::vector<uint8_t> out(2048);
   for (int row = 0; row < kRows; row++)
@@ -188,23 +214,24 @@ Tensor WgmmaData::bytes_a(const WgmmaCase& c) const {
       std::memcpy(&out[static_cast<size_t>((thread * 4 + reg) * 4 + k % each * size)], &v,
                   static_cast<size_t>(size));
     }
-  return hidet::from_vector<uint8_t>(out, {2048});
+  return from_vector<uint8_t>(out, {2048});
 }
 Tensor WgmmaData::bytes_b(const WgmmaCase& c) const {
-  return bytes_of(c, b, c.shape.n, c.shape.b_mn_major);
+  return bytes_of(c, b, c.in_b(), c.shape.n, c.shape.b_mn_major);
 }
 
-Tensor WgmmaData::registers(const WgmmaCase& c) const {
-  const DType held = c.shape.sum == hidet::f16 ? hidet::u32 : c.shape.sum;
+/// Sums, 64 x n, as the 128 threads hold them.
+Tensor registers_with(const WgmmaCase& c, const std::vector<double>& sums) {
+  const DType held = c.shape.sum == f16 ? u32 : c.shape.sum;
   const int count = registers_of_sums(c);
-  Tensor out = hidet::zeros({128 * count}, held);
+  Tensor out = zeros({128 * count}, held);
   each_sum(c, [&](int row, int col, int thread, int i) {
     const double v = sums[static_cast<size_t>(row * c.shape.n + col)];
     uint8_t* to = data_of(out);
-    if (c.shape.sum == hidet::f16) {
-      const auto bits = hidet::f32_to_f16(static_cast<float>(v));
+    if (c.shape.sum == f16) {
+      const auto bits = f32_to_f16(static_cast<float>(v));
       std::memcpy(to + thread * count * 4 + i * 2, &bits, 2);
-    } else if (c.shape.sum == hidet::f32) {
+    } else if (c.shape.sum == f32) {
       const auto f = static_cast<float>(v);
       std::memcpy(to + (thread * count + i) * 4, &f, 4);
     } else {
@@ -215,43 +242,21 @@ Tensor WgmmaData::registers(const WgmmaCase& c) const {
   return out;
 }
 
-std::vector<double> WgmmaData::sums_of(const WgmmaCase& c, const Tensor& registers) {
-  const int count = registers_of_sums(c);
-  const uint8_t* from = data_of(registers);
-  std::vector<double> out(static_cast<size_t>(kRows * c.shape.n));
-  each_sum(c, [&](int row, int col, int thread, int i) {
-    double& v = out[static_cast<size_t>(row * c.shape.n + col)];
-    if (c.shape.sum == hidet::f16) {
-      uint16_t bits;
-      std::memcpy(&bits, from + thread * count * 4 + i * 2, 2);
-      v = hidet::f16_to_f32(bits);
-    } else if (c.shape.sum == hidet::f32) {
-      float f;
-      std::memcpy(&f, from + (thread * count + i) * 4, 4);
-      v = f;
-    } else {
-      int32_t w;
-      std::memcpy(&w, from + (thread * count + i) * 4, 4);
-      v = w;
-    }
-  });
-  return out;
-}
-
 std::vector<double> WgmmaData::product(const WgmmaCase& c) const {
   const int n = c.shape.n, depth = c.depth();
   std::vector<double> out = c.accumulate ? sums : std::vector<double>(sums.size());
+  const double sign = c.shape.negate_a == c.shape.negate_b ? 1 : -1;
   for (int i = 0; i < kRows; i++)
-    for (int j = 0; j < n; j++)
+    for (int j = 0; j < n; j++) {
+      double& sum = out[static_cast<size_t>(i * n + j)];
       for (int k = 0; k < depth; k++)
-        out[static_cast<size_t>(i * n + j)] +=
-            a[static_cast<size_t>(i * depth + k)] * b[static_cast<size_t>(j * depth + k)];
+        sum += sign * a[static_cast<size_t>(i * depth + k)] * b[static_cast<size_t>(j * depth + k)];
+      if (c.shape.saturate) sum = std::clamp<double>(sum, INT32_MIN, INT32_MAX);
+    }
   return out;
 }
 
 std::vector<WgmmaCase> wgmma_cases() {
-  using hidet::bf16, hidet::f16, hidet::f32, hidet::f8e4m3, hidet::f8e5m2, hidet::i32, hidet::i8,
-      hidet::tf32, hidet::u8;
   std::vector<WgmmaCase> out;
   for (int n = 8; n <= 256; n += 8) out.push_back({{.n = n}});
   struct Types {
@@ -281,5 +286,39 @@ std::vector<WgmmaCase> wgmma_cases() {
   out.push_back({.shape = {.n = 40}, .swizzle = 64, .step = 1});
   out.push_back({.shape = {.n = 72}, .accumulate = false});
   out.push_back({.shape = {.n = 72}, .registers_a = true, .accumulate = false});
+  // Two types of operands: every n.
+  for (int n = 8; n <= 256; n += 8)
+    for (bool first : {true, false}) {
+      const DType e4 = f8e4m3, e5 = f8e5m2;
+      for (DType sum : {f32, f16})
+        if (sum == f32 || n % 64 == 8)
+          out.push_back(
+              {.shape = {.n = n, .in = first ? e4 : e5, .in_b = first ? e5 : e4, .sum = sum},
+               .registers_a = n % 32 == 0});
+      if (n <= 24 || n % 16 == 0)
+        out.push_back(
+            {.shape = {.n = n, .in = first ? i8 : u8, .in_b = first ? u8 : i8, .sum = i32},
+             .registers_a = n % 32 == 0});
+    }
+  for (int signs = 1; signs < 4; signs++)
+    for (DType t : {f16, tf32, f8e4m3})
+      out.push_back(
+          {.shape = {.n = 16, .in = t, .negate_a = signs % 2 != 0, .negate_b = signs / 2 != 0}});
+  for (DType t : {i8, u8})
+    out.push_back({.shape = {.n = 32, .in = t, .sum = i32, .saturate = true}});
   return out;
 }
+
+}  // namespace
+
+void add_wgmma(Cases& cases) {
+  for (const WgmmaCase& c : wgmma_cases()) {
+    const WgmmaData data(c);
+    cases.push_back(whole("wgmma", c.name(), wgmma_module(c), {data.bytes_a(c), data.bytes_b(c)},
+                          registers_with(c, data.sums),
+                          registers_with(c, data.product(c)).to_doubles()));
+    cases.back().compiled = c.shape.n == 8;
+  }
+}
+
+}  // namespace hidet::primitives

@@ -1,12 +1,12 @@
-// primitive_cases.cpp - the kernels, and loops that say what they give.
-#include "primitive_cases.h"
+// cases_hopper.cpp - tensor maps and their copies, mbarriers, clusters, registers of warp groups: kernels, and loops that say what
+// they give. Bulk reductions and policies are in cases_bulk.cpp.
+#include "primitives/cases.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
-using namespace hidet::lang;
-using hidet::Tensor;
+namespace hidet::primitives {
+using namespace lang;
 
 namespace {
 
@@ -19,7 +19,7 @@ std::vector<Value> values(const Sizes& s) { return {s.begin(), s.end()}; }
 Tensor counting(int n, int first) {
   std::vector<int32_t> v(static_cast<size_t>(n));
   std::iota(v.begin(), v.end(), first);
-  return hidet::from_vector<int32_t>(v, {n});
+  return from_vector<int32_t>(v, {n});
 }
 /// The mbarriers of a kernel, made by thread 0.
 void make_barriers(const Handle& barriers, const Sizes& arrivals) {
@@ -80,11 +80,11 @@ ScriptModule with_map(const Box& b, bool store) {
   const int count = product_of(b.box), whole = (count * 4 + 1023) / 1024 * 256;
   auto kernel = m.cuda_kernel("k", [&](Function& f) {
     auto map = f.arg("map", tensor_map_type);
-    auto x = f.arg("x", ptr(hidet::i32));
+    auto x = f.arg("x", ptr(i32));
     f.grid_dim(1);
     f.block_dim(64);
-    auto tile = shared("tile", hidet::i32, {whole});
-    auto barrier = shared("barrier", hidet::u64, {1});
+    auto tile = shared("tile", i32, {whole});
+    auto barrier = shared("barrier", u64, {1});
     auto tid = let("tid", threadIdx.x);
     if (!store) {
       make_barriers(barrier, {1});
@@ -110,8 +110,8 @@ ScriptModule with_map(const Box& b, bool store) {
     }
   });
   m.public_func("launch", [&](Function& f) {
-    auto first = f.arg("first", ptr(hidet::i32));
-    auto second = f.arg("second", ptr(hidet::i32));
+    auto first = f.arg("first", ptr(i32));
+    auto second = f.arg("second", ptr(i32));
     auto map =
         tensor_map("map", store ? second : first, values(b.shape), b.box, {.swizzle = b.swizzle});
     kernel(map, store ? first : second);
@@ -119,7 +119,7 @@ ScriptModule with_map(const Box& b, bool store) {
   return m;
 }
 
-void add_boxes(std::vector<PrimitiveCase>& out) {
+void add_boxes(Cases& out) {
   for (const Box& b : kBoxes) {
     const int count = product_of(b.box), all = product_of(b.shape);
     std::vector<double> loaded(static_cast<size_t>(count)), stored(static_cast<size_t>(all), -1);
@@ -127,16 +127,12 @@ void add_boxes(std::vector<PrimitiveCase>& out) {
       loaded[static_cast<size_t>(place)] = element < 0 ? 0 : element + 1;
       if (element >= 0) stored[static_cast<size_t>(element)] = place + 1000;
     });
-    out.push_back({"tma_load " + b.name(),
-                   with_map(b, false),
-                   {counting(all, 1), hidet::zeros({count}, hidet::i32)},
-                   loaded});
+    out.push_back(whole("tma_load", b.name(), with_map(b, false), {counting(all, 1)},
+                        zeros({count}, i32), loaded));
     // The hardware's stores do not begin in front of the tensor.
     if (*std::min_element(b.at.begin(), b.at.end()) < 0) continue;
-    out.push_back({"tma_store " + b.name(),
-                   with_map(b, true),
-                   {counting(count, 1000), hidet::full({all}, -1, hidet::i32)},
-                   stored});
+    out.push_back(whole("tma_store", b.name(), with_map(b, true), {counting(count, 1000)},
+                        full({all}, -1, i32), stored));
   }
 }
 
@@ -145,20 +141,21 @@ ScriptModule multicast(bool with_tensor_map) {
   ScriptModule m("multicast");
   auto kernel = m.cuda_kernel("k", [&](Function& f) {
     auto map = f.arg("map", tensor_map_type);
-    auto x = f.arg("x", ptr(hidet::i32));
-    auto y = f.arg("y", ptr(hidet::i32));
+    auto x = f.arg("x", ptr(i32));
+    auto y = f.arg("y", ptr(i32));
     f.grid_dim(4);
     f.block_dim(32);
     f.cluster_dim(2);
-    auto tile = shared("tile", hidet::i32, {256});
-    auto barrier = shared("barrier", hidet::u64, {1});
+    auto tile = shared("tile", i32, {256});
+    auto barrier = shared("barrier", u64, {1});
     auto rank = let("rank", cluster_rank);
     make_barriers(barrier, {1});
     cluster_sync();  // both barriers are there
     if (auto _ = when(threadIdx.x == 0)) {
       mbarrier_arrive_expect_tx(barrier.ptr(), 1024);
-      if (with_tensor_map) tma_load(tile.ptr(rank * 128), map, {rank * 128}, barrier.ptr(), 3);
-      else bulk_load(tile.ptr(rank * 128), x + rank * 128, 512, barrier.ptr(), 3);
+      if (with_tensor_map)
+        tma_load(tile.ptr(rank * 128), map, {rank * 128}, barrier.ptr(), {.blocks = 3});
+      else bulk_load(tile.ptr(rank * 128), x + rank * 128, 512, barrier.ptr(), {.blocks = 3});
     }
     mbarrier_wait(barrier.ptr(), 0);
     for (int i = 0; i < 256; i += 32)
@@ -166,8 +163,8 @@ ScriptModule multicast(bool with_tensor_map) {
     cluster_sync();  // no block ends while the other writes to it
   });
   m.public_func("launch", [&](Function& f) {
-    auto x = f.arg("x", ptr(hidet::i32));
-    auto y = f.arg("y", ptr(hidet::i32));
+    auto x = f.arg("x", ptr(i32));
+    auto y = f.arg("y", ptr(i32));
     auto map = tensor_map("map", x, {256}, {128});
     kernel(map, x, y);
   });
@@ -178,12 +175,12 @@ ScriptModule multicast(bool with_tensor_map) {
 ScriptModule bulk() {
   ScriptModule m("bulk");
   m.cuda_kernel("k", [&](Function& f) {
-    auto x = f.arg("x", ptr(hidet::i32));
-    auto y = f.arg("y", ptr(hidet::i32));
+    auto x = f.arg("x", ptr(i32));
+    auto y = f.arg("y", ptr(i32));
     f.grid_dim(1);
     f.block_dim(128);
-    auto tile = shared("tile", hidet::i32, {1024});
-    auto barrier = shared("barrier", hidet::u64, {1});
+    auto tile = shared("tile", i32, {1024});
+    auto barrier = shared("barrier", u64, {1});
     make_barriers(barrier, {2});
     if (auto _ = when(threadIdx.x == 0)) {
       mbarrier_expect_tx(barrier.ptr(), 4096);
@@ -214,12 +211,12 @@ ScriptModule bulk() {
 ScriptModule ring() {
   ScriptModule m("ring");
   m.cuda_kernel("k", [&](Function& f) {
-    auto x = f.arg("x", ptr(hidet::i32));
-    auto y = f.arg("y", ptr(hidet::i32));
+    auto x = f.arg("x", ptr(i32));
+    auto y = f.arg("y", ptr(i32));
     f.grid_dim(1);
     f.block_dim(64);
-    auto stage = shared("stage", hidet::i32, {2, 32});
-    auto barriers = shared("barriers", hidet::u64, {4});
+    auto stage = shared("stage", i32, {2, 32});
+    auto barriers = shared("barriers", u64, {4});
     auto lane = let("lane", threadIdx.x % 32);
     make_barriers(barriers, {32, 32, 32, 32});
     if (auto _ = when(threadIdx.x < 32)) {
@@ -244,14 +241,14 @@ ScriptModule ring() {
 ScriptModule neighbours() {
   ScriptModule m("neighbours");
   m.cuda_kernel("k", [&](Function& f) {
-    auto x = f.arg("x", ptr(hidet::i32));
-    auto y = f.arg("y", ptr(hidet::i32));
+    auto x = f.arg("x", ptr(i32));
+    auto y = f.arg("y", ptr(i32));
     f.grid_dim(2, 4);
     f.block_dim(32);
     f.cluster_dim(1, 4);
-    auto own = shared("own", hidet::i32, {32});
-    auto given = shared("given", hidet::i32, {32});
-    auto barrier = shared("barrier", hidet::u64, {1});
+    auto own = shared("own", i32, {32});
+    auto given = shared("given", i32, {32});
+    auto barrier = shared("barrier", u64, {1});
     auto rank = let("rank", cluster_rank);
     auto tid = let("tid", threadIdx.x);
     auto block = let("block", blockIdx.y * 2 + blockIdx.x);
@@ -273,10 +270,10 @@ ScriptModule neighbours() {
 ScriptModule elected() {
   ScriptModule m("elected");
   m.cuda_kernel("k", [&](Function& f) {
-    auto x = f.arg("x", ptr(hidet::i32));
-    auto y = f.arg("y", ptr(hidet::i32));
+    auto x = f.arg("x", ptr(i32));
+    auto y = f.arg("y", ptr(i32));
     f.grid_dim(1);
-    f.block_dim(256);
+    f.block_dim(384);
     f.min_blocks(1);
     griddep_wait();
     auto chosen = let("chosen", elect_one());
@@ -293,10 +290,9 @@ ScriptModule elected() {
 
 }  // namespace
 
-std::vector<PrimitiveCase> primitive_cases() {
-  std::vector<PrimitiveCase> out;
+void add_hopper(Cases& out) {
   add_boxes(out);
-  std::vector<double> both(1024), tripled(1024), handed(320), given(256), counted(256);
+  std::vector<double> both(1024), tripled(1024), handed(320), given(256);
   for (int i = 0; i < 1024; i++) {
     both[static_cast<size_t>(i)] = i % 256 + 5 + i / 256;
     tripled[static_cast<size_t>(i)] = (i + 1) * 3 + (i == 1 ? 7 : 0);
@@ -305,18 +301,17 @@ std::vector<PrimitiveCase> primitive_cases() {
   for (int i = 0; i < 256; i++) {
     const int left = (i + 256 - 64) % 256;
     given[static_cast<size_t>(i)] = left * 1000 + left / 32 * 32 + 31 - left % 32;
-    counted[static_cast<size_t>(i)] = i + 1;
   }
-  const auto ints = [](int n) { return hidet::zeros({n}, hidet::i32); };
+  const auto ints = [](int n) { return zeros({n}, i32); };
   for (bool map : {false, true})
-    out.push_back({map ? "tma_load multicast" : "bulk_load multicast",
-                   multicast(map),
-                   {counting(256, 5), ints(1024)},
-                   both});
-  out.push_back({"bulk_load, bulk_store", bulk(), {counting(1024, 1), ints(1024)}, tripled});
-  out.push_back({"mbarrier ring", ring(), {counting(320, 0), ints(320)}, handed});
-  out.push_back({"cluster", neighbours(), {counting(256, 0), ints(256)}, given});
+    out.push_back(whole(map ? "tma_load" : "bulk_load", "multicast", multicast(map),
+                        {counting(256, 5)}, ints(1024), both));
+  out.push_back(whole("bulk_load", "bulk_store", bulk(), {counting(1024, 1)}, ints(1024), tripled));
+  out.push_back(whole("mbarrier_wait", "ring", ring(), {counting(320, 0)}, ints(320), handed));
   out.push_back(
-      {"elect_one, setmaxnreg, griddep", elected(), {counting(256, 0), ints(256)}, counted});
-  return out;
+      whole("map_shared_rank", "neighbours", neighbours(), {counting(256, 0)}, ints(256), given));
+  out.push_back(whole("elect_one", "setmaxnreg, griddep", elected(), {counting(384, 0)}, ints(384),
+                      sequence(384, [](int i) { return i + 1; })));
 }
+
+}  // namespace hidet::primitives
