@@ -10,8 +10,8 @@ namespace hidet::backends::sim {
 void Compiler::run(const ir::Function& f) {
   out_.name = f.name;
   out_.on_gpu = is_cuda(f.kind);
-  out_.registers = entry_registers(f.launch);
   function(f);
+  out_.registers = entry_registers(f.launch);
   const int32_t constants = most_;
   const auto patch = [&](int32_t& cell) {
     if (cell < 0) cell = constants - cell - 1;

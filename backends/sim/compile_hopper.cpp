@@ -70,19 +70,21 @@ constexpr HopperRow kRows[] = {
 
 }  // namespace
 
-/// Registers of a thread when a kernel that has setmaxnreg begins, as the assembler counts them for whole warp groups; 0 where it
-/// cannot, and ignores setmaxnreg.
-int64_t entry_registers(const ir::LaunchInfo& launch) {
+/// Registers of a thread when a kernel begins: what the launch bounds leave, in whole warp groups, and as ptxas counts no more
+/// than the largest setmaxnreg_inc asks for; 0 where there are no bounds, and ptxas ignores setmaxnreg.
+int64_t Compiler::entry_registers(const ir::LaunchInfo& launch) const {
   constexpr int64_t kFile = 65536, kMost = 256, kGroup = 128;
-  int64_t threads = 1;
+  int64_t threads = 1, asked = 0;
   for (const Expr& e : launch.block) {
     int64_t n;
     if (!is_const_int(e, &n)) return 0;
     threads *= n;
   }
   if (!launch.min_blocks || launch.block.empty()) return 0;
+  for (const HopperCall& call : out_.hopper_calls)
+    if (std::string_view(call.name) == "setmaxnreg_inc") asked = std::max(asked, call.attrs.at(0));
   const int64_t groups = (threads + kGroup - 1) / kGroup * launch.min_blocks;
-  return std::min(kMost, kFile / (groups * kGroup) / 8 * 8);
+  return std::min({kMost, kFile / (groups * kGroup) / 8 * 8, asked ? asked : kMost});
 }
 
 /// True where the primitive is one of these.

@@ -10,8 +10,6 @@
 namespace hidet::backends::sim {
 using namespace ir;
 
-int64_t entry_registers(const ir::LaunchInfo& launch);
-
 /// Compiles one function with its callees into a Program.
 class Compiler {
  public:
@@ -21,6 +19,7 @@ class Compiler {
   void run(const ir::Function& f);
 
  private:
+  int64_t entry_registers(const ir::LaunchInfo& launch) const;
   struct Compiled {
     int32_t entry = 0, back = 0, result = 0;
     std::vector<int32_t> params;

@@ -321,7 +321,7 @@ TEST(HopperFaults, ProductOfLessThanAWarpGroup) {
 }
 
 TEST(HopperFaults, RegistersOfWarpGroups) {
-  // 384 threads have 168 registers each at first.
+  // 384 threads have 168 registers each at first, or what the largest setmaxnreg_inc asks for.
   const auto fault = [](int fewer, int more, int those = 128, int min_blocks = 1) {
     return report({.threads = 384, .min_blocks = min_blocks}, [&](const Parts&) {
       if (auto _ = when(threadIdx.x < those)) setmaxnreg_dec(fewer);
@@ -333,7 +333,15 @@ TEST(HopperFaults, RegistersOfWarpGroups) {
                                     HasSubstr("waits for 10240 registers (8192 are given back)")));
   EXPECT_THAT(fault(176, 240),
               HasSubstr("setmaxnreg_dec to 176 registers, where threads have 168"));
-  EXPECT_THAT(fault(24, 160), HasSubstr("setmaxnreg_inc to 160 registers, where threads have 168"));
+  EXPECT_EQ(fault(24, 160), "");
+  EXPECT_THAT(fault(168, 160),
+              HasSubstr("setmaxnreg_dec to 168 registers, where threads have 160"));
+  EXPECT_THAT(report({.threads = 128, .min_blocks = 1},
+                     [](const Parts&) {
+                       setmaxnreg_inc(240);
+                       setmaxnreg_inc(200);
+                     }),
+              HasSubstr("setmaxnreg_inc to 200 registers, where threads have 240"));
   EXPECT_THAT(fault(24, 168, 96), HasSubstr("waits for its warp group at"));
   EXPECT_THAT(fault(24, 240, 128, 0),
               HasSubstr("setmaxnreg_dec, which the assembler ignores: the kernel needs a constant "
