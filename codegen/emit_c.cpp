@@ -505,7 +505,26 @@ class CEmitter final : public Emitter {
     }
     return name;
   }
+  /// Lanes of at most two vector variables by number: C compilers see a shuffle in it, in a list of lanes not always.
+  std::optional<Text> shuffle(const MakeVector& m) {
+    const size_t n = m.lanes.size();
+    if (m.type.dtype().is_boolean() || (n & (n - 1)) != 0) return std::nullopt;
+    Expr a, b;
+    std::string numbers;
+    for (const Expr& e : m.lanes) {
+      const Lane* l = as<Lane>(e);
+      int64_t at = 0;
+      if (!l || l->vector->kind != Kind::Var || !is_const_int(l->index, &at)) return std::nullopt;
+      if (!a) a = l->vector;
+      if (!same(l->vector, a) && !b) b = l->vector;
+      if (!same(l->vector, a) && !same(l->vector, b)) return std::nullopt;
+      if (l->vector->type != a->type) return std::nullopt;
+      numbers += ", " + std::to_string(same(l->vector, a) ? at : at + a->type.lanes());
+    }
+    return Text{"__builtin_shufflevector(" + expr(a) + ", " + expr(b ? b : a) + numbers + ")", 15};
+  }
   Text make_vector(const MakeVector& m) override {
+    if (std::optional<Text> text = shuffle(m)) return *text;
     std::string lanes;
     const bool boolean = m.type.dtype().is_boolean();
     for (const Expr& e : m.lanes)

@@ -1,6 +1,7 @@
-// transposed.cpp - elementwise kernels whose reads run along another axis than their stores: tasks of `lanes` positions of the
-// axis that is read along, by all of the last axis, in squares that stay in the L1 cache. The rest beside whole
-// vectors goes value by value.
+// transposed.cpp - elementwise kernels whose reads run along another axis than their stores. Squares of lanes x lanes values are read in
+// vectors along the one axis, turned in registers and stored in vectors along the other. A task is 64 positions of the axis that is
+// read along by all of the last axis, in strips of 256: a few pages at a time on either side. Where an extent is shorter than a
+// vector, squares go through the stack.
 #include "schedules/transposed.h"
 
 #include <hidet/ir/rewriter.h>
@@ -14,6 +15,8 @@ namespace {
 
 /// Elements that one chunk of the parallel loop should at least do.
 constexpr int64_t kGrainElements = 8192;
+/// A task's positions along the axis that is read along, and of the last axis before the next of those.
+constexpr int64_t kAlong = 64, kStrip = 256;
 
 /// What is stored, where it is stored in place.
 struct Plain {
@@ -55,6 +58,94 @@ bool shorter(const Expr& extent, int64_t n) {
   return is_const_int(extent, &known) && known < n;
 }
 
+/// Vectors of a square, row by row; `run` takes it to its columns in place.
+class Square {
+ public:
+  Square(std::vector<Expr> rows, std::vector<Stmt>& body) : v_(std::move(rows)), body_(body) {}
+
+  /// In groups of 4 lanes first, then the groups themselves: shuffles that vector units have, log2(rows) a vector.
+  std::vector<Expr> run() {
+    const int n = static_cast<int>(v_.size());
+    for (const int pair : {1, 2}) pairs(pair);
+    for (int c = 0; c < 4; c++) {
+      std::vector<Expr> column;
+      for (int a = 0; a < n; a += 4) column.push_back(v_[index_of(a + c)]);
+      column = groups(std::move(column));
+      for (int a = 0; a < n; a += 4) v_[index_of(a + c)] = column[index_of(a / 4)];
+    }
+    return v_;
+  }
+
+ private:
+  static size_t index_of(int i) { return static_cast<size_t>(i); }
+
+  /// Lanes from(i) of a, or of b where i counts on: declared as a variable.
+  Expr shuffle(const Expr& a, const Expr& b, const std::function<int(int)>& from) {
+    const int n = a->type.lanes();
+    std::vector<Expr> lanes;
+    for (int i = 0; i < n; i++) {
+      const int k = from(i);
+      lanes.push_back(make_lane(k < n ? a : b, make_int(k % n, Type(i32))));
+    }
+    const VarRef v = make_var("s", a->type);
+    body_.push_back(make_stmt<DeclVar>({}, v, make_vector(std::move(lanes))));
+    return v;
+  }
+
+  /// Of rows i and i + pair, in each group of 4: their first halves in turns of `pair` lanes, then their second halves. After
+  /// pairs(1) and pairs(2), group g of vector 4 a + c is column 4 g + c of rows 4 a to 4 a + 3.
+  void pairs(int pair) {
+    const int n = static_cast<int>(v_.size());
+    for (int i = 0; i < n; i += 2 * pair)
+      for (int k = 0; k < pair; k++) {
+        const Expr a = v_[index_of(i + k)], b = v_[index_of(i + k + pair)];
+        const auto half = [&](int from) {
+          return shuffle(a, b, [&](int lane) {
+            const int in_group = lane % 4, turn = in_group / pair % 2,
+                      at = in_group / (2 * pair) * pair + in_group % pair;
+            return turn * n + lane / 4 * 4 + from + at;
+          });
+        };
+        low_.push_back(half(0));
+        high_.push_back(half(2));
+      }
+    for (int i = 0, at = 0; i < n; i += 2 * pair)
+      for (int k = 0; k < pair; k++, at++) {
+        v_[index_of(i + 2 * k)] = low_[index_of(at)];
+        v_[index_of(i + 2 * k + 1)] = high_[index_of(at)];
+      }
+    low_.clear();
+    high_.clear();
+  }
+
+  /// v[a] has groups g; the result's vector g has group g of every v[a].
+  std::vector<Expr> groups(std::vector<Expr> v) {
+    const int count = static_cast<int>(v.size());
+    if (count == 1) return v;
+    // Even groups of two vectors, then odd ones: each half is a square of its own.
+    std::vector<Expr> even, odd;
+    for (int a = 0; a < count; a += 2)
+      for (const int first : {0, 1})
+        (first ? odd : even).push_back(shuffle(v[index_of(a)], v[index_of(a + 1)], [&](int lane) {
+          const int half = count / 2, group = lane / 4;
+          return group / half * 4 * count + (2 * (group % half) + first) * 4 + lane % 4;
+        }));
+    if (count == 4) {
+      const auto join = [&](const std::vector<Expr>& two, int first) {
+        return shuffle(two[0], two[1], [&](int lane) {
+          const int group = lane / 4;
+          return group / 2 * 16 + (2 * (group % 2) + first) * 4 + lane % 4;
+        });
+      };
+      return {join(even, 0), join(odd, 0), join(even, 1), join(odd, 1)};
+    }
+    return {even[0], odd[0]};
+  }
+
+  std::vector<Expr> v_, low_, high_;
+  std::vector<Stmt>& body_;
+};
+
 class Transposed {
  public:
   Transposed(const Compute& c, Plain plain, size_t axis, int64_t lanes)
@@ -64,33 +155,13 @@ class Transposed {
     const std::vector<Expr>& shape = shape_of(c_.tensor);
     const Value extent(make_cast(shape[axis_], Type(i64))),
         last(make_cast(shape.back(), Type(i64)));
-    std::vector<Expr> outer(shape.begin(), shape.end() - 1);
-    outer[axis_] = ((extent + number(lanes_ - 1)) / number(lanes_)).expr();
-    int64_t n = 1;
-    is_const_int(last.expr(), &n);
-    const int64_t grain = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, n * lanes_));
-    return loop(
-        "part", size_of(outer), LoopKind::parallel,
-        [&](const Value& part) {
-          Unflattened at = unflatten(part.expr(), outer);
-          std::vector<Stmt> body = at.declarations;
-          const Value first = declare(body, "first", at.indices[axis_] * number(lanes_)),
-                      count = declare(body, "count", least_of(number(lanes_), extent - first));
-          const VarRef square = make_var(
-              "square",
-              Type::tensor(
-                  {dtype_of(plain_.to), {index(lanes_), index(lanes_)}, {}, Scope::registers}));
-          body.push_back(make_stmt<DeclTensor>({}, square, Expr()));
-          body.push_back(loop_from("j", index(0), last.expr(), lanes_, [&](const Value& j) {
-            std::vector<Stmt> one;
-            const Value width = declare(one, "width", least_of(number(lanes_), last - j));
-            one.push_back(fill(square, at.indices, first, count, j, width));
-            one.push_back(empty(square, at.indices, first, count, j, width));
-            return make_seq(std::move(one));
-          }));
-          return make_seq(std::move(body));
-        },
-        grain);
+    if (shorter(extent.expr(), lanes_) || shorter(last.expr(), lanes_)) return small(extent, last);
+    const Stmt all = squares(extent, last);
+    if (is_const_int(extent.expr()) && is_const_int(last.expr())) return all;
+    return make_stmt<If>({},
+                         make_binary(BinaryOp::logical_and, (extent >= number(lanes_)).expr(),
+                                     (last >= number(lanes_)).expr()),
+                         all, small(extent, last));
   }
 
  private:
@@ -102,25 +173,125 @@ class Transposed {
     at.push_back(last);
     return at;
   }
+  Expr value_at_place(const std::vector<Value>& here) const {
+    Substitution map;
+    for (size_t d = 0; d < here.size(); d++)
+      map.emplace(c_.axes[d].get(), make_cast(here[d].expr(), c_.axes[d]->type));
+    return make_cast(substitute(plain_.value, map), Type(dtype_of(plain_.to)));
+  }
+  Stmt store(const std::vector<Value>& here, const Value& value) const {
+    std::vector<Expr> to;
+    for (const Value& v : here) to.push_back(v.expr());
+    return make_stmt<ElementStore>({}, plain_.to, to, value.expr(), false);
+  }
+
+  /// The dims before the last as a parallel loop, the axis in `parts`: body(indices, declarations).
+  Stmt tasks(const Value& parts, int64_t elements,
+             const std::function<void(const std::vector<Value>&, std::vector<Stmt>&)>& body) const {
+    const std::vector<Expr>& shape = shape_of(c_.tensor);
+    std::vector<Expr> outer(shape.begin(), shape.end() - 1);
+    outer[axis_] = parts.expr();
+    int64_t n = 1;
+    is_const_int(shape.back(), &n);
+    const int64_t grain = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(1, n * elements));
+    return loop(
+        "part", size_of(outer), LoopKind::parallel,
+        [&](const Value& part) {
+          Unflattened at = unflatten(part.expr(), outer);
+          std::vector<Stmt> in = at.declarations;
+          body(at.indices, in);
+          return make_seq(std::move(in));
+        },
+        grain);
+  }
+
+  /// Both extents hold a vector: whole squares alone, the last of a row or a part moved back so that it ends there.
+  Stmt squares(const Value& extent, const Value& last) const {
+    const Value parts = (extent + number(kAlong - 1)) / number(kAlong);
+    return tasks(parts, kAlong, [&](const std::vector<Value>& at, std::vector<Stmt>& in) {
+      // Even parts: none is shorter than a vector.
+      const Value part = at[axis_], begin = declare(in, "begin", part * extent / parts),
+                  end = declare(in, "end", (part + number(1)) * extent / parts);
+      in.push_back(loop_from("strip", index(0), last.expr(), kStrip, [&](const Value& strip) {
+        return loop_from("a", begin.expr(), end.expr(), lanes_, [&](const Value& a) {
+          std::vector<Stmt> row;
+          const Value first = declare(row, "first", least_of(a, end - number(lanes_))),
+                      stop = declare(row, "stop", least_of(strip + number(kStrip), last));
+          row.push_back(loop_from("b", strip.expr(), stop.expr(), lanes_, [&](const Value& b) {
+            std::vector<Stmt> one;
+            const Value j = declare(one, "j", least_of(b, last - number(lanes_)));
+            square(one, at, first, j);
+            return make_seq(std::move(one));
+          }));
+          return make_seq(std::move(row));
+        });
+      }));
+    });
+  }
+
+  void square(std::vector<Stmt>& body, const std::vector<Value>& at, const Value& first,
+              const Value& j) const {
+    const VarRef square = declare_square(body);
+    const LoopKind how = plain_.value->kind == Kind::Element ? LoopKind::unroll : LoopKind::serial;
+    body.push_back(loop("l", index(lanes_), how, [&](const Value& l) {
+      return loop("lane", index(lanes_), LoopKind::vectorize, [&](const Value& i) -> Stmt {
+        return make_stmt<ElementStore>({}, square, std::vector<Expr>{l.expr(), i.expr()},
+                                       value_at_place(place(at, first + i, j + l)), false);
+      });
+    }));
+    const auto lanes = static_cast<int>(lanes_);
+    std::vector<Expr> rows;
+    for (int l = 0; l < lanes; l++)
+      rows.push_back(
+          declare(body, "r",
+                  Value(make_load(make_address(square, {index(l), index(0)}), index(0), lanes)))
+              .expr());
+    rows = Square(std::move(rows), body).run();
+    for (int i = 0; i < lanes; i++)
+      body.push_back(loop("lane", index(lanes_), LoopKind::vectorize, [&](const Value& l) {
+        return store(place(at, first + number(i), j + l),
+                     Value(make_lane(rows[static_cast<size_t>(i)], l.expr())));
+      }));
+  }
+
+  VarRef declare_square(std::vector<Stmt>& body) const {
+    const VarRef square = make_var(
+        "square",
+        Type::tensor({dtype_of(plain_.to), {index(lanes_), index(lanes_)}, {}, Scope::registers}));
+    body.push_back(make_stmt<DeclTensor>({}, square, Expr()));
+    return square;
+  }
+
+  /// An extent is shorter than a vector: squares whose sides are not whole.
+  Stmt small(const Value& extent, const Value& last) const {
+    const Value parts = (extent + number(lanes_ - 1)) / number(lanes_);
+    return tasks(parts, lanes_, [&](const std::vector<Value>& at, std::vector<Stmt>& in) {
+      const Value first = declare(in, "first", at[axis_] * number(lanes_)),
+                  count = declare(in, "count", least_of(number(lanes_), extent - first));
+      const VarRef square = declare_square(in);
+      in.push_back(loop_from("j", index(0), last.expr(), lanes_, [&](const Value& j) {
+        std::vector<Stmt> one;
+        const Value width = declare(one, "width", least_of(number(lanes_), last - j));
+        one.push_back(fill(square, at, first, count, j, width));
+        one.push_back(empty(square, at, first, count, j, width));
+        return make_seq(std::move(one));
+      }));
+    });
+  }
+
   /// body(i) for i < count, as a vector where count is `lanes_`.
   Stmt across(const Value& count, const std::function<Stmt(const Value&)>& body) const {
     return make_stmt<If>({}, (count == number(lanes_)).expr(),
                          loop("lane", index(lanes_), LoopKind::vectorize, body),
                          loop("i", count.expr(), LoopKind::serial, body));
   }
-
   /// square[l][i] = value at (first + i, j + l)
   Stmt fill(const VarRef& square, const std::vector<Value>& at, const Value& first,
             const Value& count, const Value& j, const Value& width) const {
     return loop("l", width.expr(), LoopKind::serial, [&](const Value& l) {
       return across(count, [&](const Value& i) -> Stmt {
-        Substitution map;
-        const std::vector<Value> here = place(at, first + i, j + l);
-        for (size_t d = 0; d < here.size(); d++)
-          map.emplace(c_.axes[d].get(), make_cast(here[d].expr(), c_.axes[d]->type));
-        return make_stmt<ElementStore>(
-            {}, square, std::vector<Expr>{l.expr(), i.expr()},
-            make_cast(substitute(plain_.value, map), Type(dtype_of(plain_.to))), false);
+        return make_stmt<ElementStore>({}, square, std::vector<Expr>{l.expr(), i.expr()},
+                                       value_at_place(place(at, first + i, j + l)), false);
       });
     });
   }
@@ -128,11 +299,9 @@ class Transposed {
   Stmt empty(const VarRef& square, const std::vector<Value>& at, const Value& first,
              const Value& count, const Value& j, const Value& width) const {
     return loop("i", count.expr(), LoopKind::serial, [&](const Value& i) {
-      return across(width, [&](const Value& l) -> Stmt {
-        std::vector<Expr> to;
-        for (const Value& v : place(at, first + i, j + l)) to.push_back(v.expr());
-        return make_stmt<ElementStore>({}, plain_.to, to,
-                                       make_element(square, {l.expr(), i.expr()}), false);
+      return across(width, [&](const Value& l) {
+        return store(place(at, first + i, j + l),
+                     Value(make_element(square, {l.expr(), i.expr()})));
       });
     });
   }

@@ -110,6 +110,16 @@ TEST(Moves, TransposedReadsWithAndBesideSquares) {
   const Tensor m = symbol({33, 50});
   check_on(m, ops::transpose(m, {1, 0}) + weight({33}, 1), {with_specials({33, 50})}, 1);
 }
+TEST(Moves, SquaresThatEndWhereTheTensorEnds) {
+  const Tensor x = symbol({"r", "c"});
+  check(x, ops::transpose(x, {1, 0}),
+        {{8, 16}, {16, 8}, {17, 31}, {64, 65}, {130, 300}, {257, 16}, {15, 400}, {0, 16}, {16, 0}});
+  for (const Shape& shape : {Shape{1, 16, 16}, Shape{3, 65, 20}, Shape{2, 270, 33}}) {
+    const Tensor fixed = symbol({shape[0], shape[1], shape[2]});
+    check(fixed, ops::transpose(fixed, {0, 2, 1}), {shape}, 1);
+    check(fixed, ops::transpose(ops::tanh(fixed) * 2.0, {2, 0, 1}), {shape}, 1);
+  }
+}
 TEST(Moves, ChannelsOfTwoTensorsTransposed) {
   const Tensor x = symbol({1, 20, 6, "w"});
   const Tensor y = ops::concat({x, ops::relu(x)}, 1);
