@@ -87,7 +87,13 @@ class Conv {
     return "tile_" + t.name() + "x" + std::to_string(columns);
   }
 
-  /// tile_...(parameters..., pixels, panels, image, first output row and column or flat pixel and 0, first channel)
+  /// Weights that come from memory: tiles fetch the next column block's panels while they compute.
+  bool fetches() const { return point_ && !tiles_outside_; }
+  /// Tiles of a whole block; values of a panel that one of them fetches every k.
+  int64_t block_tiles() const { return (block_ + shape_.rows - 1) / shape_.rows; }
+  int64_t fetch_step() const { return (kPanelColumns + block_tiles() - 1) / block_tiles(); }
+
+  /// tile_...(parameters..., pixels, panels, image, first output row and column or flat pixel and 0, first channel, what to fetch)
   Function tile(const PixelTile& p, int64_t columns) const {
     Function f;
     f.name = name(p, columns);
@@ -97,6 +103,7 @@ class Conv {
     std::vector<VarRef> more{make_var("a", pointer), make_var("b", pointer)};
     for (const char* n : {"image", "row", "column", "channel"})
       more.push_back(make_var(n, Type(i64)));
+    if (fetches()) more.push_back(make_var("ahead", pointer));
     f.params.insert(f.params.end(), more.begin(), more.end());
     const Value image{Expr(more[2])}, row{Expr(more[3])}, column{Expr(more[4])},
         channel{Expr(more[5])};
@@ -118,6 +125,11 @@ class Conv {
     t.a = Value(Expr(more[0]));
     t.b = Value(Expr(more[1]));
     window_.set_taps(t);
+    if (fetches()) {
+      t.ahead = Value(Expr(more[6]));
+      t.ahead_step = number(fetch_step());
+      t.ahead_panels = (columns + kPanelColumns - 1) / kPanelColumns;
+    }
     for (const std::vector<Value>& pixel : at)
       for (int64_t c = 0; c < columns; c += kPanelColumns) {
         std::vector<Value> indices = pixel;
@@ -223,13 +235,14 @@ class Conv {
     const Value offset =
         point_ ? i * number(pixel_) : i * number(sh_ * row_) + j * number(sw_ * pixel_);
     std::vector<Value> args = parameter_values(fused_);
-    const std::vector<Value> more{pixels + offset,
-                                  b + c * number(shape_.columns() * window_.r * window_.s * c_),
-                                  image,
-                                  first + i,
-                                  j,
-                                  c * number(shape_.columns())};
-    args.insert(args.end(), more.begin(), more.end());
+    const int64_t panels = shape_.columns() * window_.r * window_.s * c_;
+    for (const Value& v : {pixels + offset, b + c * number(panels), image, first + i, j,
+                           c * number(shape_.columns())})
+      args.push_back(v);
+    if (fetches()) {
+      const Value next = b + least(c + number(1), number(blocks_ - 1)) * number(panels);
+      args.push_back(next + i * number(block_tiles()) / number(block_) * number(fetch_step() * c_));
+    }
     const int64_t full = n_ / shape_.columns(), rest = n_ % shape_.columns();
     if (!rest) return call(name(t, shape_.columns()), args);
     if (!full) return call(name(t, rest), args);

@@ -212,10 +212,10 @@ class TileWriter {
       : t_(t), vectors_((t.columns + t.shape.lanes - 1) / t.shape.lanes) {}
 
   Stmt run() {
-    const Type vector = Type::vector(f32, t_.shape.lanes);
     std::vector<Stmt> body;
     for (size_t i = 0; i < t_.row_offset.size(); i++)
       for (int64_t j = 0; j < vectors_; j++) {
+        const Type vector = Type::vector(f32, lanes_of(j));
         acc_.push_back(make_var("c" + std::to_string(i) + "_" + std::to_string(j), vector, true));
         body.push_back(make_stmt<DeclVar>({}, acc_.back(), first_sum(i, j, vector)));
       }
@@ -237,6 +237,12 @@ class TileWriter {
 
  private:
   const VarRef& accumulator(size_t i, int64_t j) const { return acc_[i * vectors_ + j]; }
+  /// Half a vector where the last columns fill no more: with 24 columns a quarter less work.
+  int lanes_of(int64_t j) const {
+    const int lanes = t_.shape.lanes;
+    const bool half = !t_.begin_with && lanes == 16 && t_.columns - j * lanes <= lanes / 2;
+    return half ? lanes / 2 : lanes;
+  }
 
   Expr first_sum(size_t i, int64_t j, const Type& vector) const {
     if (!t_.begin_with || t_.begin_if.expr()) return make_cast(make_const(0, f32), vector);
@@ -291,22 +297,23 @@ class TileWriter {
   }
 
   void multiply(std::vector<Stmt>& out, const Value& a, const Value& b, const Value& k) {
-    const int lanes = t_.shape.lanes;
     std::vector<Value> w;
     for (int64_t j = 0; j < vectors_; j++) {
-      const int64_t column = j * lanes,
+      const int64_t column = j * t_.shape.lanes,
                     at = column / kPanelColumns * t_.panel_stride + column % kPanelColumns;
-      w.push_back(
-          declare(out, "w",
-                  Value(make_load(b.expr(), (k * number(t_.b_step) + number(at)).expr(), lanes))));
+      const Expr place = (k * number(t_.b_step) + number(at)).expr();
+      w.push_back(declare(out, "w", Value(make_load(b.expr(), place, lanes_of(j)))));
     }
     for (size_t i = 0; i < t_.row_offset.size(); i++) {
       const Expr x = make_load(a.expr(), (k + number(t_.row_offset[i])).expr());
-      const Value splat = declare(out, "x", Value(make_broadcast(x, lanes)));
-      for (int64_t j = 0; j < vectors_; j++)
+      std::optional<Value> splat;
+      for (int64_t j = 0; j < vectors_; j++) {
+        if (!splat || lanes_of(j) != lanes_of(j - 1))
+          splat = declare(out, "x", Value(make_broadcast(x, lanes_of(j))));
         out.push_back(
             make_stmt<Assign>({}, accumulator(i, j),
-                              call_math("fma", {splat.expr(), w[j].expr(), accumulator(i, j)})));
+                              call_math("fma", {splat->expr(), w[j].expr(), accumulator(i, j)})));
+      }
     }
   }
 
