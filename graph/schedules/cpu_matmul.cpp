@@ -2,8 +2,9 @@
 // column blocks; rows go through the micro kernel in even parts. Rows whose distance is a multiple of a page fall
 // into one set of the L1 cache: those are copied to scratch first, with a longer distance. A long K goes in blocks, so that rows
 // and panels stay in the L2 cache. While a column block is multiplied, the next one is prefetched. A tile's results go to
-// scratch and from there through the epilogue, which so is written once and not in every tile.
+// scratch and from there through the epilogue, which so is written once and not in every tile. Many rows go through Strassen's seven products.
 #include "schedules/one_row.h"
+#include "schedules/strassen.h"
 
 #include <hidet/runtime/error.h>
 
@@ -20,6 +21,11 @@ constexpr int64_t kRowBlock = 168;
 constexpr int64_t kTasks = 16;
 /// Most of K in one block, and rows that are copied in one piece of the parallel loop.
 constexpr int64_t kDepth = 1024, kCopyGrain = 16;
+/// Strassen's products: least rows, columns and K; most of a half of K in one run; tasks.
+constexpr int64_t kLeastRows = 64, kLeastColumns = 256, kLeastDepth = 256, kHalfRun = 256,
+                  kPairTasks = 8;
+/// Scratch memory by number: copied rows and operands are shared, the rest is a task's own.
+enum Slot { kRows, kSums, kHalves, kTaskRows };
 
 class PackedMatmul {
  public:
@@ -41,6 +47,14 @@ class PackedMatmul {
     blocks_ = (n_ + shape_.columns() - 1) / shape_.columns();
     const int64_t tasks = fused.chosen("tasks", copied_ ? kTasks / 2 : kTasks);
     group_ = std::max<int64_t>(1, blocks_ / tasks);
+    if (has_halves(target)) {
+      const int64_t m = known_rows(), least = m ? m : kLeastRows;
+      const std::vector<int64_t> blocks = split_evenly(least, row_block_);
+      halves_.emplace(shape_, k_, distance_, fused.chosen("half", kHalfRun),
+                      [this](int64_t rows) { return tile_name(rows, shape_.columns()); });
+      for (int64_t rows = blocks.back(); rows <= (m ? blocks.front() : row_block_); rows++)
+        halves_->add_heights(rows);
+    }
   }
 
   Module run() {
@@ -58,24 +72,44 @@ class PackedMatmul {
       for (int64_t r : sizes) m.functions.push_back(tile(r, width));
       m.functions.push_back(finish(width));
     }
-    const Stmt all = tasks(sizes);
+    Stmt all = tasks(sizes);
+    if (halves_) {
+      for (Function& f : halves_->functions(sizes)) m.functions.push_back(std::move(f));
+      m.functions.push_back(whole_columns(sizes));
+      all = fixed ? halved_tasks()
+                  : make_stmt<If>({}, (rows_ >= number(kLeastRows)).expr(), halved_tasks(), all);
+    }
     m.functions.push_back(fused_.launch(
         fixed ? all : make_stmt<If>({}, (rows_ == number(1)).expr(), one_row_.run(), all)));
     return m;
   }
 
  private:
+  /// 0 where they are known at run time alone.
+  int64_t known_rows() const {
+    int64_t m = 0;
+    return is_const_int(rows_.expr(), &m) ? m : 0;
+  }
+
+  bool has_halves(const CpuTargetInfo& target) const {
+    int64_t m = 0;
+    const bool rows = !is_const_int(rows_.expr(), &m) || m >= kLeastRows;
+    return target.fewer_products && rows && n_ >= kLeastColumns && k_ >= kLeastDepth &&
+           Strassen::fits(k_) && fused_.chosen("strassen", 1);
+  }
+
   /// The tile heights that can occur.
   std::vector<int64_t> row_counts() const {
-    int64_t m = 0;
+    const int64_t m = known_rows();
     std::vector<int64_t> all;
-    if (!is_const_int(rows_.expr(), &m)) {
+    if (!m) {
       // One row alone has its own kernel, and even parts of more have one only where tiles are that low.
       for (int64_t r = shape_.rows; r >= std::min(2, shape_.rows); r--) all.push_back(r);
       return all;
     }
     for (int64_t block : split_evenly(m, row_block_))
       for (int64_t r : split_evenly(block, shape_.rows)) all.push_back(r);
+    if (halves_) all.insert(all.end(), halves_->heights().begin(), halves_->heights().end());
     return distinct_heights(std::move(all));
   }
 
@@ -85,15 +119,17 @@ class PackedMatmul {
 
   static std::string finish_name(int64_t columns) { return "finish_" + std::to_string(columns); }
 
-  /// tile_RxC(rows of A, panels, results)
+  /// tile_RxC(rows of A, panels, [K,] results, [adds,] ahead, ahead_step)
   Function tile(int64_t rows, int64_t columns) const {
     TileKernel t;
     t.shape = shape_;
     t.columns = columns;
     t.panel_stride = k_ * kPanelColumns;
-    t.run = depth_;
+    t.run = halves_ ? k_ : depth_;
+    t.whole_steps = depth_ % shape_.k_step == 0;
+    const Begin begin = halves_ ? Begin::either : depth_ < k_ ? Begin::sums : Begin::zero;
     return raw_tile(tile_name(rows, columns), t, rows, distance_,
-                    {.prefetches = true, .begin = depth_ < k_ ? Begin::sums : Begin::zero});
+                    {.runtime_k = halves_.has_value(), .prefetches = true, .begin = begin});
   }
 
   /// finish_C(parameters..., results, number of rows, first row, column block)
@@ -138,29 +174,23 @@ class PackedMatmul {
           std::vector<Stmt> in;
           const Value group = declare(in, "group", task / row_blocks),
                       block = declare(in, "block", task % row_blocks);
-          // Even parts: the first m % row_blocks have one row more.
-          const Value least_rows = declare(in, "least_rows", m / row_blocks),
-                      more = declare(in, "more", m % row_blocks);
-          Block t;
+          Block t = rows_of_block(in, block, m, row_blocks);
           t.b = b;
-          t.first = declare(in, "first", block * least_rows + least(block, more));
-          t.count = declare(in, "count", least_rows + select(block < more, number(1), number(0)));
           t.rows = declare(in, "rows", a + t.first * number(distance_));
           t.begin = declare(in, "begin", group * number(group_));
           t.end = declare(in, "end", least(t.begin + number(group_), number(blocks_)));
-          t.tiles = declare(in, "tiles", (t.count + number(shape_.rows - 1)) / number(shape_.rows));
-          t.ahead_step = declare(in, "ahead_step", (number(kPanelColumns - 1) + t.tiles) / t.tiles);
-          in.push_back(depth_ < k_ ? blocks_of_k(sizes, t) : whole_k(sizes, t));
+          in.push_back(halves_ ? whole_columns(t) : columns(sizes, t));
           return make_seq(std::move(in));
         }));
     return make_seq(std::move(body));
   }
 
   /// The rows at a longer distance in scratch memory.
-  Value copied_rows(std::vector<Stmt>& body, const Value& a, const Value& m) const {
-    const Value copy = declare(body, "copy", scratch_floats(0, m * number(distance_)));
+  Value copied_rows(std::vector<Stmt>& body, const Value& a, const Value& m, Slot slot = kRows,
+                    LoopKind how = LoopKind::parallel) const {
+    const Value copy = declare(body, "copy", scratch_floats(slot, m * number(distance_)));
     body.push_back(loop(
-        "i", m.expr(), LoopKind::parallel,
+        "i", m.expr(), how,
         [&](const Value& i) {
           std::vector<Stmt> one;
           const Value to = declare(one, "to", copy + i * number(distance_)),
@@ -174,14 +204,164 @@ class PackedMatmul {
 
   /// What a task works on: rows from `first` on, column blocks from `begin` to `end`.
   struct Block {
-    Value b, rows, first, count, begin, end, tiles, ahead_step;
+    Value b, rows, first, count, begin, end, tiles = {}, ahead_step = {};
   };
+
+  /// First row and number of rows of a block. Even parts: the first m % row_blocks have one row more.
+  static Block rows_of_block(std::vector<Stmt>& body, const Value& block, const Value& m,
+                             const Value& row_blocks) {
+    const Value least_rows = declare(body, "least_rows", m / row_blocks),
+                more = declare(body, "more", m % row_blocks);
+    Block t;
+    t.first = declare(body, "first", block * least_rows + least(block, more));
+    t.count = declare(body, "count", least_rows + select(block < more, number(1), number(0)));
+    return t;
+  }
+
+  Stmt columns(const std::vector<int64_t>& sizes, Block t) const {
+    std::vector<Stmt> body;
+    t.tiles = declare(body, "tiles", (t.count + number(shape_.rows - 1)) / number(shape_.rows));
+    t.ahead_step = declare(body, "ahead_step", (number(kPanelColumns - 1) + t.tiles) / t.tiles);
+    body.push_back(depth_ < k_ ? blocks_of_k(sizes, t) : whole_k(sizes, t));
+    return make_seq(std::move(body));
+  }
+
+  /// whole_columns(parameters..., rows, first row, number of rows, first column block, one behind the last): the plain product.
+  Function whole_columns(const std::vector<int64_t>& sizes) const {
+    Function f;
+    f.name = "whole_columns";
+    f.kind = FuncKind::cpu_internal;
+    f.params = fused_.parameters();
+    const auto parameter = [&](const char* name, const Type& type) {
+      f.params.push_back(make_var(name, type));
+      return Value(Expr(f.params.back()));
+    };
+    Block t;
+    std::vector<Stmt> body;
+    t.b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
+    t.rows = parameter("rows", Type::pointer(Type(f32)));
+    t.first = parameter("first", Type(i64));
+    t.count = parameter("count", Type(i64));
+    t.begin = parameter("begin", Type(i64));
+    t.end = parameter("end", Type(i64));
+    body.push_back(columns(sizes, t));
+    f.body = make_seq(std::move(body));
+    return f;
+  }
+
+  /// Strassen's products of pairs of column blocks, and the plain ones of what is left of the columns.
+  Stmt halved_tasks() const {
+    const int64_t pairs = n_ / shape_.columns() / 2;
+    const int64_t of_task = std::max<int64_t>(1, pairs / fused_.chosen("tasks", kPairTasks));
+    const int64_t groups = (pairs + of_task - 1) / of_task;
+    std::vector<Stmt> body;
+    const Value m = declare(body, "m", rows_);
+    const Value row_blocks =
+        declare(body, "row_blocks", (m + number(row_block_ - 1)) / number(row_block_));
+    const Value a = declare(body, "a", pointer_to(fused_.anchor.inputs[0])),
+                b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
+    const Value most =
+        declare(body, "most", ((m + row_blocks - number(1)) / row_blocks + number(1)) / number(2));
+    const Value size = declare(body, "size", halves_->operands_size(most));
+    const Value operands = declare(body, "operands", scratch_floats(kRows, row_blocks * size));
+    body.push_back(loop(
+        "row", (row_blocks * most).expr(), LoopKind::parallel,
+        [&](const Value& row) { return operands_of(row, a, m, row_blocks, most, operands); },
+        kCopyGrain / 2));
+    const bool rest = 2 * pairs < blocks_;
+    body.push_back(
+        loop("task", (row_blocks * number(groups + rest)).expr(), LoopKind::parallel,
+             [&](const Value& task) {
+               std::vector<Stmt> in;
+               const Value group = declare(in, "group", task / row_blocks),
+                           block = declare(in, "block", task % row_blocks);
+               Block t = rows_of_block(in, block, m, row_blocks);
+               t.b = b;
+               t.rows = declare(in, "rows", a + t.first * number(k_));
+               t.begin = declare(in, "begin", group * number(of_task));
+               t.end = declare(in, "end", least(t.begin + number(of_task), number(pairs)));
+               const Stmt halved = pairs_of_columns(t, operands + block * size);
+               in.push_back(!rest ? halved
+                                  : make_stmt<If>({}, (group < number(groups)).expr(), halved,
+                                                  plain(t, number(2 * pairs), number(blocks_))));
+               return make_seq(std::move(in));
+             }));
+    return make_seq(std::move(body));
+  }
+
+  Stmt whole_columns(const Block& t) const {
+    std::vector<Value> args = parameter_values(fused_);
+    args.insert(args.end(), {t.rows, t.first, t.count, t.begin, t.end});
+    return call("whole_columns", args);
+  }
+
+  /// The plain product of column blocks from `begin` to `end` in a task of Strassen's.
+  Stmt plain(Block t, const Value& begin, const Value& end) const {
+    std::vector<Stmt> in;
+    if (copied_) t.rows = copied_rows(in, t.rows, t.count, kTaskRows, LoopKind::serial);
+    t.begin = begin;
+    t.end = end;
+    in.push_back(whole_columns(t));
+    return make_seq(std::move(in));
+  }
+
+  /// The operands of row `row` of the halves of all blocks, each with room for `most` rows.
+  Stmt operands_of(const Value& row, const Value& a, const Value& m, const Value& row_blocks,
+                   const Value& most, const Value& operands) const {
+    std::vector<Stmt> in;
+    const Value block = declare(in, "block", row / most), i = declare(in, "i", row % most);
+    const Block t = rows_of_block(in, block, m, row_blocks);
+    const Value half = declare(in, "half", (t.count + number(1)) / number(2));
+    const Value top = declare(in, "top", a + (t.first + i) * number(k_));
+    in.push_back(make_stmt<If>(
+        {}, (i < half).expr(),
+        halves_->operands_of_row(operands + block * halves_->operands_size(most), half, i, top,
+                                 top + half * number(k_), i + half < t.count),
+        Stmt()));
+    return make_seq(std::move(in));
+  }
+
+  Stmt pairs_of_columns(const Block& t, const Value& operands) const {
+    std::vector<Stmt> in;
+    const Value half = declare(in, "half", (t.count + number(1)) / number(2));
+    const Value quarter = declare(in, "quarter", halves_->quarter_size(half)),
+                size = declare(in, "sums_size", halves_->sums_size(half));
+    const Value results =
+        declare(in, "results",
+                scratch_floats(kHalves, quarter * number(4) + size * (t.end - t.begin) +
+                                            number(halves_->panels_size())));
+    const Value sums = declare(in, "sums", results + quarter * number(4));
+    const Value panels = declare(in, "panels", sums + size * (t.end - t.begin));
+    in.push_back(halves_->products(operands, half, t.b, t.begin, t.end, sums, panels));
+    in.push_back(loop_from("pair", t.begin.expr(), t.end.expr(), 1, [&](const Value& c) {
+      std::vector<Stmt> one;
+      const Value broken = halves_->results(one, half, sums + (c - t.begin) * size, results);
+      const Stmt again = plain(t, c * number(2), c * number(2) + number(2));
+      one.push_back(make_stmt<If>({}, broken.expr(), again, finish_quarters(t, half, results, c)));
+      return make_seq(std::move(one));
+    }));
+    return make_seq(std::move(in));
+  }
+
+  /// The results of pair `c` of column blocks through the epilogue.
+  Stmt finish_quarters(const Block& t, const Value& half, const Value& results,
+                       const Value& c) const {
+    return loop("q", index(4), LoopKind::serial, [&](const Value& q) {
+      const Value top = q < number(2);
+      std::vector<Value> args = parameter_values(fused_);
+      args.insert(args.end(),
+                  {results + q * halves_->quarter_size(half), select(top, half, t.count - half),
+                   t.first + select(top, number(0), half),
+                   Value(make_cast((c * number(2) + q % number(2)).expr(), Type(u32)))});
+      return call(finish_name(shape_.columns()), args);
+    });
+  }
 
   /// Results of one tile at a time in scratch.
   Stmt whole_k(const std::vector<int64_t>& sizes, const Block& t) const {
     std::vector<Stmt> body;
     const Value results =
-        declare(body, "results", scratch_floats(1, number(shape_.rows * shape_.columns())));
+        declare(body, "results", scratch_floats(kSums, number(shape_.rows * shape_.columns())));
     body.push_back(loop_from("columns", t.begin.expr(), t.end.expr(), 1, [&](const Value& c) {
       return column_block(sizes, t, c, number(0), [&](const Value&) { return results; });
     }));
@@ -192,7 +372,7 @@ class PackedMatmul {
   Stmt blocks_of_k(const std::vector<int64_t>& sizes, const Block& t) const {
     std::vector<Stmt> body;
     const Value size = declare(body, "size", t.count * number(shape_.columns()));
-    const Value sums = declare(body, "sums", scratch_floats(1, size * number(group_)));
+    const Value sums = declare(body, "sums", scratch_floats(kSums, size * (t.end - t.begin)));
     body.push_back(loop_from(
         "zero", index(0), (size * (t.end - t.begin)).expr(), shape_.columns(),
         [&](const Value& i) { return zero_values(sums + i, shape_.columns(), shape_.lanes); }));
@@ -236,7 +416,12 @@ class PackedMatmul {
         last.push_back(v);
       const auto run = [&](int64_t columns) {
         const Stmt choice = choose_rows(sizes, r, [&](int64_t rows) {
-          return call(tile_name(rows, columns), {source, panel, to, ahead, t.ahead_step});
+          std::vector<Value> args = {source, panel, to, ahead, t.ahead_step};
+          if (halves_) {
+            args.insert(args.begin() + 3, number(depth_ < k_));
+            args.insert(args.begin() + 2, number(depth_));
+          }
+          return call(tile_name(rows, columns), args);
         });
         Stmt finish = call(finish_name(columns), last);
         if (depth_ < k_)
@@ -257,6 +442,7 @@ class PackedMatmul {
   Value rows_;
   int64_t k_ = 0, depth_ = 0, n_ = 0, distance_ = 0, blocks_ = 0, group_ = 1;
   bool copied_ = false;
+  std::optional<Strassen> halves_;
 };
 
 bool accepts(const Task& t) {
@@ -269,11 +455,9 @@ bool accepts(const Task& t) {
 }  // namespace
 
 CpuSchedule cpu_matmul_schedule() {
-  const std::vector<ScheduleParameter> space = {{"panels", {2, 3, 4}},
-                                                {"unroll", {2}},
-                                                {"depth", {512, 2048}},
-                                                {"rows", {84, 336}},
-                                                {"tasks", {4, 32}}};
+  const std::vector<ScheduleParameter> space = {
+      {"panels", {2, 3, 4}}, {"unroll", {2}},   {"depth", {512, 2048}}, {"rows", {84, 336}},
+      {"tasks", {4, 32}},    {"strassen", {0}}, {"half", {128, 384}}};
   return {"packed matmul",
           accepts,
           false,

@@ -76,6 +76,15 @@ Value least(const Value& a, const Value& b) {
   return Value(make_binary(BinaryOp::min, a.expr(), b.expr()));
 }
 
+Value sum_of_lanes(std::vector<Stmt>& body, const VarRef& vector) {
+  std::vector<Value> lanes;
+  for (int l = 0; l < vector->type.lanes(); l++)
+    lanes.emplace_back(make_lane(vector, make_int(l, Type(i32))));
+  for (size_t n = lanes.size() / 2; n >= 1; n /= 2)
+    for (size_t k = 0; k < n; k++) lanes[k] = declare(body, "lane", lanes[k] + lanes[k + n]);
+  return lanes[0];
+}
+
 Value scratch_floats(int slot, const Value& count) {
   return Value(make_prim("scratch", {make_int(slot, Type(i32)), (count * number(4)).expr()},
                          Type::pointer(Type(f32))));
@@ -213,6 +222,8 @@ class TileWriter {
 
   Stmt run() {
     std::vector<Stmt> body;
+    if (t_.other.expr())
+      sign_ = declare(body, "sign", Value(make_broadcast(t_.sign.expr(), t_.shape.lanes)));
     for (size_t i = 0; i < t_.row_offset.size(); i++)
       for (int64_t j = 0; j < vectors_; j++) {
         const Type vector = Type::vector(f32, lanes_of(j));
@@ -282,7 +293,8 @@ class TileWriter {
     std::vector<Stmt> body;
     const Value pa = declare(body, "row", t_.a + a),
                 pb = declare(body, "panel", t_.b + b * number(t_.b_step));
-    const int64_t step = !t_.total.expr() && t_.run % t_.shape.k_step == 0 ? t_.shape.k_step : 1;
+    const bool whole = t_.total.expr() ? t_.whole_steps : t_.run % t_.shape.k_step == 0;
+    const int64_t step = whole ? t_.shape.k_step : 1;
     body.push_back(loop_from("k", index(0), count.expr(), step, [&](const Value& k) {
       std::vector<Stmt> steps;
       for (int64_t p = 0; p < t_.ahead_panels; p++)
@@ -299,10 +311,11 @@ class TileWriter {
   void multiply(std::vector<Stmt>& out, const Value& a, const Value& b, const Value& k) {
     std::vector<Value> w;
     for (int64_t j = 0; j < vectors_; j++) {
-      const int64_t column = j * t_.shape.lanes,
-                    at = column / kPanelColumns * t_.panel_stride + column % kPanelColumns;
-      const Expr place = (k * number(t_.b_step) + number(at)).expr();
-      w.push_back(declare(out, "w", Value(make_load(b.expr(), place, lanes_of(j)))));
+      const int64_t column = j * t_.shape.lanes;
+      const Value at = k * number(t_.b_step) +
+                       number(column / kPanelColumns * t_.panel_stride + column % kPanelColumns);
+      w.push_back(declare(out, "w", Value(make_load(b.expr(), at.expr(), lanes_of(j)))));
+      if (t_.other.expr()) add_other(out, w.back(), at);
     }
     for (size_t i = 0; i < t_.row_offset.size(); i++) {
       const Expr x = make_load(a.expr(), (k + number(t_.row_offset[i])).expr());
@@ -317,9 +330,16 @@ class TileWriter {
     }
   }
 
+  void add_other(std::vector<Stmt>& out, Value& w, const Value& at) const {
+    const Expr other = make_load(t_.other.expr(), at.expr(), t_.shape.lanes);
+    w = declare(out, "w", Value(call_math("fma", {sign_.expr(), other, w.expr()})));
+    out.push_back(make_stmt<Store>({}, t_.kept.expr(), at.expr(), w.expr()));
+  }
+
   const TileKernel& t_;
   int64_t vectors_;
   std::vector<VarRef> acc_;
+  Value sign_;
 };
 }  // namespace
 
@@ -337,6 +357,11 @@ Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t r
   const Type pointer = Type::pointer(Type(f32));
   t.a = parameter("a", pointer);
   t.b = parameter("b", pointer);
+  if (how.adds_panels) {
+    t.other = parameter("other", pointer);
+    t.sign = parameter("sign", Type(f32));
+    t.kept = parameter("kept", pointer);
+  }
   if (how.runtime_k) t.total = parameter("k", Type(i64));
   const Value to = parameter("to", pointer);
   if (how.begin == Begin::either) t.begin_if = parameter("adds", Type(i64)) != number(0);

@@ -46,9 +46,12 @@ struct TileKernel {
   ir::Value
       total;  ///< all of K at run time, in runs of `run` that are `run_step` elements of `a` apart; no taps
   int64_t run_step = 0;
+  bool whole_steps = false;  ///< `total` is a multiple of shape.k_step
   /// What the next tiles will read of `b`: a line of each panel is prefetched every k, `ahead_step` elements after the last.
   ir::Value ahead, ahead_step;
   int64_t ahead_panels = 0;
+  /// Where given, b + sign * other takes the place of b, panels at the same distances; it is stored from `kept` on. Whole panels alone.
+  ir::Value other, sign, kept;
   /// The sums begin with these values, not with 0; where `begin_if` is given, only if it holds.
   std::function<ir::Value(int64_t i, const ir::Value& c)> begin_with;
   ir::Value begin_if;
@@ -60,13 +63,14 @@ ir::Stmt tile_kernel(const TileKernel& t);
 /// How a tile function takes its operands.
 enum class Begin { zero, sums, either };  ///< what the sums begin with
 struct RawTile {
-  bool runtime_k = false;   ///< all of K is an argument (TileKernel::total)
-  bool prefetches = false;  ///< TileKernel::ahead and ahead_step are arguments
+  bool runtime_k = false;    ///< all of K is an argument (TileKernel::total)
+  bool prefetches = false;   ///< TileKernel::ahead and ahead_step are arguments
+  bool adds_panels = false;  ///< TileKernel::other, sign and kept are arguments
   Begin begin =
       Begin::zero;  ///< sums: what `to` holds; either: that where the argument `adds` is not 0
   int64_t to_distance = 0;  ///< elements from a row of results to the next; 0: shape.columns()
 };
-/// name(a, b, [k,] to, [adds,] [ahead, ahead_step]): `t`, whose operands are set here, for `rows` rows `row_distance` elements apart; the
+/// name(a, b, [other, sign, kept,] [k,] to, [adds,] [ahead, ahead_step]): `t`, whose operands are set here, for `rows` rows `row_distance` elements apart; the
 /// results go to to[row][shape.columns()].
 ir::Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t row_distance,
                       const RawTile& how);
@@ -102,6 +106,8 @@ ir::Stmt zero_values(const ir::Value& to, int64_t count, int lanes);
 ir::Value pointer_to(const ir::VarRef& tensor);
 /// The least of two.
 ir::Value least(const ir::Value& a, const ir::Value& b);
+/// The sum of a vector's lanes, in pairs.
+ir::Value sum_of_lanes(std::vector<ir::Stmt>& body, const ir::VarRef& vector);
 /// This thread's scratch memory as an f32 pointer.
 ir::Value scratch_floats(int slot, const ir::Value& count);
 /// A call of a module function as a statement.

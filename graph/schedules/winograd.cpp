@@ -323,12 +323,8 @@ class Winograd {
           in.push_back(make_stmt<Assign>({}, check, (Value(Expr(check)) + y[0]).expr()));
           return make_seq(std::move(in));
         }));
-    std::vector<Value> lanes;
-    for (int l = 0; l < shape_.lanes; l++)
-      lanes.emplace_back(make_lane(check, make_int(l, Type(i32))));
-    for (size_t n = lanes.size() / 2; n >= 1; n /= 2)
-      for (size_t k = 0; k < n; k++) lanes[k] = declare(body, "lane", lanes[k] + lanes[k + n]);
-    return lanes[0] != lanes[0];
+    const Value total = sum_of_lanes(body, check);
+    return total != total;
   }
 
   /// direct_C(image, panels, a tile's results, row, column): the tile as the direct kernel computes it.
@@ -690,7 +686,7 @@ bool window_fits(const Task& t) {
 }  // namespace
 
 int64_t winograd_outputs(const FusedTask& fused, const CpuTargetInfo& target) {
-  if (!target.winograd || !window_fits(fused.anchor)) return 0;
+  if (!target.fewer_products || !window_fits(fused.anchor)) return 0;
   const int64_t m = fused.chosen("winograd", 0);
   return m == 0 ? winograd_outputs(fused.anchor) : m == 1 ? 0 : m;
 }

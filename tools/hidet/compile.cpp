@@ -17,8 +17,7 @@ struct CompileOptions {
   std::string model, output, shapes, name, cuda_compiler, dtype;
   std::vector<std::string> targets;
   int space = 0, level = 3, jobs = 0;
-  bool no_weights = false, save_source = false, fast_math = false, no_winograd = false,
-       tune = false;
+  bool no_weights = false, save_source = false, fast_math = false, plain_sums = false, tune = false;
   TuningOptions tuning;
   Common common;
 };
@@ -119,7 +118,7 @@ int run_compile(const CompileOptions& o) {
   b.space = o.space;
   b.name = o.name.empty() ? imported.name() : o.name;
   b.fast_math = o.fast_math;
-  b.winograd = !o.no_winograd;
+  b.fewer_products = !o.plain_sums;
   b.cuda_compiler = o.cuda_compiler;
   b.threads = o.jobs;
   b.progress = [&](const std::string& phase, int done, int total) { progress(phase, done, total); };
@@ -195,8 +194,8 @@ Command add_compile(CLI::App& root) {
   app->add_option("--cuda-compiler", o->cuda_compiler, "nvrtc or nvcc; default NVRTC where it is")
       ->check(CLI::IsMember({"nvrtc", "nvcc"}));
   app->add_flag("--fast-math", o->fast_math, "allow re-association of floating-point sums");
-  app->add_flag("--no-winograd", o->no_winograd,
-                "3x3 convolutions by plain sums, whose rounding error is smaller");
+  app->add_flag("--plain-sums", o->plain_sums,
+                "no Winograd, no Strassen: more products, a smaller rounding error");
   app->add_option("-j,--jobs", o->jobs, "threads of the compiler; 0: all")
       ->check(CLI::NonNegativeNumber);
   o->common.add_to(*app);

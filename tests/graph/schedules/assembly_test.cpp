@@ -72,21 +72,31 @@ bool writes(const std::vector<std::string>& loop) {
                      [](const std::string& line) { return std::regex_search(line, store); });
 }
 
+/// Vector operands on the stack. %rbp is a frame where a function makes it one, and a pointer like others where not.
+size_t spills(const std::vector<std::string>& loop, bool frames, const char* wide) {
+  static const std::regex frame(R"(-[0-9]+\(%rbp\))");
+  return static_cast<size_t>(std::count_if(loop.begin(), loop.end(), [&](const std::string& line) {
+    return line.find(wide) != std::string::npos &&
+           (line.find("(%rsp)") != std::string::npos || (frames && std::regex_search(line, frame)));
+  }));
+}
+
 void expect_clean_loops(const FlowGraph& g, size_t fma_at_least) {
   for (const Level& level : {Level{"x86-64-v4", 64, "%zmm"}, Level{"x86-64-v3", 32, "%ymm"}}) {
     size_t most = 0;
-    for (const std::string& text : texts_of(g, {level.target, level.vector_bytes}))
-      for (const auto& loop :
-           inner_loops(backends::emit_assembly(text, {.target = level.target}))) {
+    for (const std::string& text : texts_of(g, {level.target, level.vector_bytes})) {
+      const std::string assembly = backends::emit_assembly(text, {.target = level.target});
+      const bool frames = assembly.find("%rsp, %rbp") != std::string::npos;
+      for (const auto& loop : inner_loops(assembly)) {
         if (writes(loop)) continue;
         const size_t wide = count(loop, "vfmadd", level.wide);
         most = std::max(most, wide);
         if (wide < 8) continue;  // not a main loop
         EXPECT_EQ(wide, count(loop, "vfmadd")) << level.target;
-        EXPECT_EQ(count(loop, "(%rsp)", level.wide), 0u) << level.target << ": spills in\n"
-                                                         << joined(loop);
-        EXPECT_EQ(count(loop, "(%rbp)", level.wide), 0u) << level.target << ": spills";
+        EXPECT_EQ(spills(loop, frames, level.wide), 0u) << level.target << ": spills in\n"
+                                                        << joined(loop);
       }
+    }
     EXPECT_GE(most, level.vector_bytes == 64 ? fma_at_least : 12) << level.target;
   }
 }

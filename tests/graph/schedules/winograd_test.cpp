@@ -117,7 +117,7 @@ TEST(Winograd, ErrorBesideSumsInF64) {
                                    {exact})(ops::cast(in, f64));
     const FlowGraph g = optimize(trace_from(ops::conv2d(x, w, {1, 1}, {1, 1, 1, 1}), {x}));
     EXPECT_LT(share(g.build()(in), want), 1e-5) << c;
-    EXPECT_LT(share(g.build({.winograd = false})(in), want), 4e-6) << c;
+    EXPECT_LT(share(g.build({.fewer_products = false})(in), want), 4e-6) << c;
   }
 }
 

@@ -22,7 +22,9 @@ struct BuildModelOptions {
   std::string name = "model";
   bool fast_math = false;
   bool allow_tf32 = false;
-  bool winograd = true;  ///< on CPUs, where it is predicted to be faster (docs/cpu_kernels.md, 5a)
+  /// Winograd's convolutions and Strassen's products on CPUs, where they are predicted to be faster; their rounding error is larger
+  /// (docs/cpu_kernels.md, 3b and 5a).
+  bool fewer_products = true;
   std::string cuda_compiler = "";  ///< "nvrtc" or "nvcc"; empty: NVRTC where it is
   int threads = 0;                 ///< of the compiler; 0: all cores
   /// Called with (phase, done, total); may throw to cancel.

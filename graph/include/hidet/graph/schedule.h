@@ -70,7 +70,7 @@ struct FusedTask {
 struct CpuTargetInfo {
   std::string target = "x86-64-v3";  ///< as CpuTarget::parse
   int vector_bytes = 32;             ///< 64 at v4
-  bool winograd = true;  ///< 3 x 3 convolutions may multiply less at a larger rounding error
+  bool fewer_products = true;        ///< Winograd and Strassen, at a larger rounding error
   int lanes(DType t) const {
     return std::max(1, vector_bytes / static_cast<int>(std::max<size_t>(t.bytes(), 1)));
   }
