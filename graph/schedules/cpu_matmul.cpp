@@ -51,7 +51,7 @@ class PackedMatmul {
       const int64_t m = known_rows(), least = m ? m : kLeastRows;
       const std::vector<int64_t> blocks = split_evenly(least, row_block_);
       halves_.emplace(shape_, k_, distance_, fused.chosen("half", kHalfRun),
-                      [this](int64_t rows) { return tile_name(rows, shape_.columns()); });
+                      any_height(shape_.columns()));
       for (int64_t rows = blocks.back(); rows <= (m ? blocks.front() : row_block_); rows++)
         halves_->add_heights(rows);
     }
@@ -70,11 +70,12 @@ class PackedMatmul {
     const std::vector<int64_t> sizes = row_counts();
     for (int64_t width : block_widths(n_, shape_)) {
       for (int64_t r : sizes) m.functions.push_back(tile(r, width));
+      if (halves_) m.functions.push_back(tile_of_any_height(sizes, width));
       m.functions.push_back(finish(width));
     }
     Stmt all = tasks(sizes);
     if (halves_) {
-      for (Function& f : halves_->functions(sizes)) m.functions.push_back(std::move(f));
+      for (Function& f : halves_->functions()) m.functions.push_back(std::move(f));
       m.functions.push_back(whole_columns(sizes));
       all = fixed ? halved_tasks()
                   : make_stmt<If>({}, (rows_ >= number(kLeastRows)).expr(), halved_tasks(), all);
@@ -117,6 +118,8 @@ class PackedMatmul {
     return "tile_" + std::to_string(rows) + "x" + std::to_string(columns);
   }
 
+  static std::string any_height(int64_t columns) { return "tile_" + std::to_string(columns); }
+
   static std::string finish_name(int64_t columns) { return "finish_" + std::to_string(columns); }
 
   /// tile_RxC(rows of A, panels, [K,] results, [adds,] ahead, ahead_step)
@@ -130,6 +133,20 @@ class PackedMatmul {
     const Begin begin = halves_ ? Begin::either : depth_ < k_ ? Begin::sums : Begin::zero;
     return raw_tile(tile_name(rows, columns), t, rows, distance_,
                     {.runtime_k = halves_.has_value(), .prefetches = true, .begin = begin});
+  }
+
+  /// tile_C(height, rows of A, panels, K, results, adds, ahead, ahead_step): one place for all heights, or the compiler copies the tiles to
+  /// each place that calls them.
+  Function tile_of_any_height(const std::vector<int64_t>& sizes, int64_t columns) const {
+    Function f = tile(sizes.back(), columns);  // for its parameters
+    std::vector<Value> args;
+    for (const VarRef& p : f.params) args.emplace_back(Expr(p));
+    const VarRef height = make_var("height", Type(i64));
+    f.name = any_height(columns);
+    f.body = choose_rows(sizes, Value(Expr(height)),
+                         [&](int64_t rows) { return call(tile_name(rows, columns), args); });
+    f.params.insert(f.params.begin(), height);
+    return f;
   }
 
   /// finish_C(parameters..., results, number of rows, first row, column block)
@@ -415,14 +432,13 @@ class PackedMatmul {
       for (const Value& v : {to, r, t.first + at, Value(make_cast(c.expr(), Type(u32)))})
         last.push_back(v);
       const auto run = [&](int64_t columns) {
-        const Stmt choice = choose_rows(sizes, r, [&](int64_t rows) {
-          std::vector<Value> args = {source, panel, to, ahead, t.ahead_step};
-          if (halves_) {
-            args.insert(args.begin() + 3, number(depth_ < k_));
-            args.insert(args.begin() + 2, number(depth_));
-          }
-          return call(tile_name(rows, columns), args);
-        });
+        const Stmt choice =
+            halves_
+                ? call(any_height(columns), {r, source, panel, number(depth_), to,
+                                             number(depth_ < k_), ahead, t.ahead_step})
+                : choose_rows(sizes, r, [&](int64_t rows) {
+                    return call(tile_name(rows, columns), {source, panel, to, ahead, t.ahead_step});
+                  });
         Stmt finish = call(finish_name(columns), last);
         if (depth_ < k_)
           finish = make_stmt<If>({}, (depth == number(k_ - depth_)).expr(), finish, Stmt());

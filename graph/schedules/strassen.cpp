@@ -60,7 +60,7 @@ Value pointer_parameter(Function& f, const char* name) {
 }  // namespace
 
 Strassen::Strassen(const TileShape& shape, int64_t k, int64_t distance, int64_t run,
-                   std::function<std::string(int64_t)> tile)
+                   std::string tile)
     : shape_(shape),
       k_(k),
       distance_(distance),
@@ -78,9 +78,8 @@ void Strassen::add_heights(int64_t rows) {
   heights_ = distinct_heights(std::move(heights_));
 }
 
-std::vector<Function> Strassen::functions(const std::vector<int64_t>& heights) const {
-  return {operand_row(true), operand_row(false), first_tile(), product(true, heights),
-          product(false, heights)};
+std::vector<Function> Strassen::functions() const {
+  return {operand_row(true), operand_row(false), first_tile(), product()};
 }
 
 /// Two operands lie side by side, as the halves of K do.
@@ -150,37 +149,35 @@ Function Strassen::first_tile() const {
       {.runtime_k = true, .prefetches = true, .adds_panels = true, .begin = Begin::either});
 }
 
-/// half_product[_sums](a, b, [other, sign, kept,] to, half, adds, ahead): all tiles of one product.
-Function Strassen::product(bool adds_panels, const std::vector<int64_t>& heights) const {
-  Function f = internal(adds_panels ? "half_product_sums" : "half_product");
-  const Value a = pointer_parameter(f, "a"), b = pointer_parameter(f, "b");
-  std::vector<Value> first = {a, b};
-  Value panel = b;
-  if (adds_panels) {
-    const Value other = pointer_parameter(f, "other"), sign = parameter(f, "sign", Type(f32));
-    panel = pointer_parameter(f, "kept");
-    first.insert(first.end(), {other, sign, panel});
-  }
-  const Value to = pointer_parameter(f, "to"), half = parameter(f, "half", Type(i64)),
-              adds = parameter(f, "adds", Type(i64)), ahead = pointer_parameter(f, "ahead");
+/// half_product(a, b, other, sign, kept, to, half, adds, ahead): all tiles of one product; sign 0: of b alone.
+Function Strassen::product() const {
+  Function f = internal("half_product");
+  const Value a = pointer_parameter(f, "a"), b = pointer_parameter(f, "b"),
+              other = pointer_parameter(f, "other"), sign = parameter(f, "sign", Type(f32)),
+              kept = pointer_parameter(f, "kept"), to = pointer_parameter(f, "to"),
+              half = parameter(f, "half", Type(i64)), adds = parameter(f, "adds", Type(i64)),
+              ahead = pointer_parameter(f, "ahead");
+  const Value first = number(first_), run = number(run_);
   std::vector<Stmt> body;
-  const Value rest = declare(body, "rest", half - number(first_));
+  const Value rest = declare(body, "rest", half - first);
   const Value tiles =
       declare(body, "tiles", (rest + number(shape_.rows - 1)) / number(shape_.rows));
   const Value height = declare(body, "height", rest / tiles),
               more = declare(body, "taller", rest % tiles);
   const Value step = declare(body, "step", (number(kPanelColumns) + tiles) / (tiles + number(1)));
-  first.insert(first.end(), {number(run_), to, adds, ahead, step});
-  body.push_back(call(adds_panels ? "tile_adding_panels" : tile_(first_), first));
+  const Value alone = declare(body, "alone", sign == Value(make_const(0, f32)));
+  body.push_back(make_stmt<If>(
+      {}, alone.expr(), call(tile_, {first, a, b, run, to, adds, ahead, step}),
+      call("tile_adding_panels", {a, b, other, sign, kept, run, to, adds, ahead, step})));
+  const Value panel =
+      declare(body, "panel", Value(make_select(alone.expr(), b.expr(), kept.expr())));
   body.push_back(loop("tile", tiles.expr(), LoopKind::serial, [&](const Value& i) {
     std::vector<Stmt> in;
-    const Value at = declare(in, "at", number(first_) + i * height + least(i, more));
+    const Value at = declare(in, "at", first + i * height + least(i, more));
     const Value r = declare(in, "r", height + select(i < more, number(1), number(0)));
-    const Value next = declare(in, "next", ahead + (i + number(1)) * (step * number(run_)));
-    in.push_back(choose_rows(heights, r, [&](int64_t rows) {
-      return call(tile_(rows), {a + at * number(distance_), panel, number(run_),
-                                to + at * number(shape_.columns()), adds, next, step});
-    }));
+    in.push_back(
+        call(tile_, {r, a + at * number(distance_), panel, run, to + at * number(shape_.columns()),
+                     adds, ahead + (i + number(1)) * (step * run), step}));
     return make_seq(std::move(in));
   }));
   f.body = make_seq(std::move(body));
@@ -216,13 +213,10 @@ Stmt Strassen::pair(const Value& operands, const Value& half, const Value& panel
   };
   for (int p = 0; p < kProducts; p++) {
     const Product& q = kStrassen[p];
-    std::vector<Value> args = {operand(operands, half, p), quarter(panel, q.b)};
-    if (q.b_sign)
-      args.insert(args.end(),
-                  {quarter(panel, q.b_other), Value(make_const(q.b_sign, f32)), panels});
-    args.insert(args.end(),
-                {sums + quarter_size(half) * number(p), half, adds, quarter(next, p % 4)});
-    all.push_back(call(q.b_sign ? "half_product_sums" : "half_product", args));
+    all.push_back(call("half_product",
+                       {operand(operands, half, p), quarter(panel, q.b), quarter(panel, q.b_other),
+                        Value(make_const(q.b_sign, f32)), panels,
+                        sums + quarter_size(half) * number(p), half, adds, quarter(next, p % 4)}));
   }
   return make_seq(std::move(all));
 }

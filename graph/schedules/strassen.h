@@ -9,9 +9,8 @@ namespace hidet::graph {
 class Strassen {
  public:
   /// `k` rows of weights in column blocks of `shape`, whose halves go in equal runs of about `run`. Rows of operands lie `distance` elements
-  /// apart, and tile(rows) names the micro kernel for so many (raw_tile with runtime_k, prefetches, Begin::either).
-  Strassen(const TileShape& shape, int64_t k, int64_t distance, int64_t run,
-           std::function<std::string(int64_t rows)> tile);
+  /// apart, and tile(height, a, b, k, to, adds, ahead, ahead_step) is the micro kernel for any height up to the shape's rows.
+  Strassen(const TileShape& shape, int64_t k, int64_t distance, int64_t run, std::string tile);
   /// K divides into halves of whole vectors.
   static bool fits(int64_t k);
 
@@ -19,8 +18,7 @@ class Strassen {
   void add_heights(int64_t rows);
   /// Heights of the tiles that such blocks need.
   const std::vector<int64_t>& heights() const { return heights_; }
-  /// `heights`: those of all tiles that there are, going down.
-  std::vector<ir::Function> functions(const std::vector<int64_t>& heights) const;
+  std::vector<ir::Function> functions() const;
 
   /// Elements of the operands of a block whose first half has `half` rows; the second may have one less.
   ir::Value operands_size(const ir::Value& half) const;
@@ -45,7 +43,7 @@ class Strassen {
  private:
   ir::Function operand_row(bool has_bottom) const;
   ir::Function first_tile() const;
-  ir::Function product(bool adds_panels, const std::vector<int64_t>& heights) const;
+  ir::Function product() const;
   ir::Value operand(const ir::Value& operands, const ir::Value& half, int product) const;
   ir::Stmt pair(const ir::Value& operands, const ir::Value& half, const ir::Value& panel,
                 const ir::Value& next, const ir::Value& sums, const ir::Value& panels,
@@ -54,7 +52,7 @@ class Strassen {
 
   TileShape shape_;
   int64_t k_, distance_, run_;
-  std::function<std::string(int64_t)> tile_;
+  std::string tile_;
   int64_t first_;  ///< rows of the tile that adds panels
   std::vector<int64_t> heights_;
 };
