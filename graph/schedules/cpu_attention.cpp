@@ -1,7 +1,8 @@
 // cpu_attention.cpp - attention without a score matrix in memory (docs/cpu_kernels.md, 7a). A task is one matrix of the batch and a
 // group of rows of q. It packs k and v into column blocks; each row tile of q meets k in passes of 256 keys, whose scores stay
 // in the L1 cache: they become shares of the largest score so far, the sums so far are scaled to it, and the shares' product
-// with v is added.
+// with v is added. Keys at either end whose shares the mask provably makes 0 in all rows of a tile are left out.
+#include "schedules/live_keys.h"
 #include "schedules/row_lanes.h"
 #include "schedules/tile.h"
 
@@ -26,7 +27,11 @@ Value ceil_of(const Value& a, int64_t b) { return (a + number(b - 1)) / number(b
 class Attention {
  public:
   Attention(const FusedTask& fused, const CpuTargetInfo& target)
-      : fused_(fused), shape_(tile_shape(target)), row_(shape_.columns()) {
+      : fused_(fused),
+        shape_(tile_shape(target)),
+        row_(shape_.columns()),
+        live_(row_, shape_.lanes,
+              extent_of(fused.anchor.inputs[0], shape_of(fused.anchor.inputs[0]).size() - 1)) {
     const auto operand = [&](size_t k) -> const std::vector<Expr>& {
       return shape_of(fused.anchor.inputs[k]);
     };
@@ -98,6 +103,8 @@ class Attention {
     return all;
   }
 
+  bool masked() const { return fused_.anchor.inputs.size() == 4; }
+
   /// v is read where it lies: its rows are whole column blocks.
   bool v_in_place() const { return e_ % shape_.columns() == 0; }
 
@@ -130,7 +137,7 @@ class Attention {
     return Value(Expr(f.params.back()));
   }
 
-  /// shares(parameters..., scores, sums, state, batch, row, height, first key, keys): a pass's scores become shares of the largest score so
+  /// shares(parameters..., scores, sums, state, batch, row, height, first key, keys, passes before): a pass's scores become shares of the largest score so
   /// far; sums and totals so far are scaled to it. state: the largest of each row, then the totals.
   Function shares() const {
     Function f = function("shares");
@@ -141,18 +148,19 @@ class Attention {
     const Value key(Expr(f.params.back()));
     f.params.push_back(make_var("keys", Type(i64)));
     const Value keys(Expr(f.params.back()));
+    f.params.push_back(make_var("later", Type(i64)));
+    const Value later(Expr(f.params.back()));
     std::vector<Stmt> body;
-    const std::vector<Value> at = fused_.anchor.inputs.size() == 4
-                                      ? declare_indices(body, p.batch, batch_)
-                                      : std::vector<Value>();
+    const std::vector<Value> at =
+        masked() ? declare_indices(body, p.batch, batch_) : std::vector<Value>();
     const Value filled =
         declare(body, "filled", ceil_of(keys, row_.block()) * number(row_.block()));
     body.push_back(loop("i", p.height.expr(), LoopKind::serial, [&](const Value& i) {
       std::vector<Stmt> one;
       const Value values = declare(one, "values", scores + i * number(kDistance));
-      if (fused_.anchor.inputs.size() == 4) add_mask(one, values, at, p.row + i, key, keys);
+      if (masked()) add_mask(one, values, at, p.row + i, key, keys);
       one.push_back(RowLanes::fill(values, keys, filled));
-      one_row(one, values, filled, sums + i * number(kDistance), state + i, key);
+      one_row(one, values, filled, sums + i * number(kDistance), state + i, later);
       return make_seq(std::move(one));
     }));
     f.body = make_seq(std::move(body));
@@ -170,7 +178,7 @@ class Attention {
   }
 
   void one_row(std::vector<Stmt>& body, const Value& values, const Value& filled, const Value& sums,
-               const Value& state, const Value& key) const {
+               const Value& state, const Value& later) const {
     const auto state_at = [&](int64_t k) { return RowLanes::get(state, number(k)); };
     const VarRef top = row_.accumulators(body, "top", -HUGE_VAL);
     body.push_back(row_.blocks(number(0), filled, [&](const Value& lane, const Value& j) {
@@ -198,7 +206,7 @@ class Attention {
                       return RowLanes::put(sums, j, (RowLanes::get(sums, j) * factor).expr());
                     }),
         Stmt()));
-    body.push_back(make_stmt<If>({}, (key > number(0)).expr(), make_seq(std::move(scale)),
+    body.push_back(make_stmt<If>({}, (later > number(0)).expr(), make_seq(std::move(scale)),
                                  RowLanes::put(state, number(shape_.rows), total.expr())));
   }
 
@@ -281,6 +289,8 @@ class Attention {
     body.push_back(pack_columns(k, matrix(1, at), n, n, number(d_), shape_));
     if (!v_in_place())
       body.push_back(pack_columns(v, matrix(2, at), number(e_), number(e_), n, shape_));
+    const Value key_size =
+        masked() ? live_.key_size(body, k, keys, v, n * number(width())) : Value();
     const Value tiles = declare(body, "tiles", ceil_of(g.count, shape_.rows));
     body.push_back(loop("tile", tiles.expr(), LoopKind::serial, [&](const Value& t) {
       std::vector<Stmt> one;
@@ -289,14 +299,20 @@ class Attention {
                   height =
                       declare(one, "height",
                               g.count / tiles + select(t < g.count % tiles, number(1), number(0)));
-      row_tile(one, {g.batch, row, height}, at, rows, k, v, n);
+      row_tile(one, {g.batch, row, height}, at, rows, {k, v, n, key_size});
       return make_seq(std::move(one));
     }));
     return make_seq(std::move(body));
   }
 
+  /// The keys of a matrix of the batch: packed k and v, their number, and, where there is a mask, LiveKeys::key_size.
+  struct Keys {
+    Value k, v, n, size;
+  };
+
   void row_tile(std::vector<Stmt>& body, const Piece& p, const std::vector<Value>& at,
-                const Value& rows, const Value& k, const Value& v, const Value& n) const {
+                const Value& rows, const Keys& all) const {
+    const auto& [k, v, n, size] = all;
     const int64_t columns = shape_.columns(), tile_floats = shape_.rows * kDistance;
     const Value scores = declare(body, "scores", rows + number(tile_floats)),
                 sums = declare(body, "sums", rows + number(2 * tile_floats)),
@@ -321,19 +337,26 @@ class Attention {
       all.insert(all.end(), args.begin(), args.end());
       return all;
     };
-    body.push_back(loop_from("key", index(0), n.expr(), kKeys, [&](const Value& key) {
+    Value begin = number(0), end = n;
+    if (masked())
+      std::tie(begin, end) = live_.range(body, {rows, kDistance, p.height}, size, n,
+                                         [&](const Value& i, const Value& j) {
+                                           return fused_.load(3, indices_of(3, at, p.row + i, j));
+                                         });
+    body.push_back(loop_from("key", begin.expr(), end.expr(), kKeys, [&](const Value& key) {
       std::vector<Stmt> pass;
-      const Value keys = declare(pass, "keys", least(number(kKeys), n - key));
+      const Value keys = declare(pass, "keys", least(number(kKeys), end - key)),
+                  later = declare(pass, "later", key - begin);
       pass.push_back(loop_from("c", index(0), keys.expr(), columns, [&](const Value& c) {
         return tiles_of("tile_", p.height,
                         {rows, k + (key + c) * number(d_), number(d_), scores + c, number(0)});
       }));
-      pass.push_back(call(
-          "shares", with_parameters({scores, sums, state, p.batch, p.row, p.height, key, keys})));
+      pass.push_back(call("shares", with_parameters({scores, sums, state, p.batch, p.row, p.height,
+                                                     key, keys, later})));
       pass.push_back(loop_from("c", index(0), index(width()), columns, [&](const Value& c) {
         const Value part = v_in_place() ? key * number(e_) + c : c * n + key * number(columns);
         return tiles_of(v_in_place() && e_ != columns ? "values_" : "tile_", p.height,
-                        {scores, v + part, keys, sums + c, key});
+                        {scores, v + part, keys, sums + c, later});
       }));
       return make_seq(std::move(pass));
     }));
@@ -360,6 +383,7 @@ class Attention {
   const FusedTask& fused_;
   TileShape shape_;
   RowLanes row_;
+  LiveKeys live_;
   Value m_, n_;
   int64_t d_ = 0, e_ = 0;
   std::vector<Expr> batch_;

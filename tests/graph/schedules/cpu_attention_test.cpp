@@ -23,7 +23,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
 
 /// Both forms on random inputs of these shapes: the kernel is one, and its bits do not depend on the number of threads.
 void check_attention(const Shapes& s, const std::vector<std::vector<Shape>>& runs,
-                     const std::vector<std::vector<float>>& masks = {}) {
+                     const std::vector<std::vector<float>>& masks = {},
+                     const std::function<void(std::vector<Tensor>&)>& change = {}) {
   std::vector<Tensor> inputs{symbol(s.q), symbol(s.k), symbol(s.v)};
   if (!s.mask.empty()) inputs.push_back(symbol(s.mask));
   const Tensor y =
@@ -43,6 +44,7 @@ void check_attention(const Shapes& s, const std::vector<std::vector<Shape>>& run
       for (size_t k = 0; k < runs[r].size(); k++)
         values.push_back(randn(runs[r][k], f32, {}, k + 1));
       if (r < masks.size()) values.back() = from_vector(masks[r], runs[r].back());
+      if (change) change(values);
       set_num_threads(3);
       const Tensor got = model.run(values)[0];
       set_num_threads(1);
@@ -93,6 +95,54 @@ TEST(Attention, MasksOfInfinitiesAndNaN) {
     }
   const std::vector<Shape> run{{m, 8}, {n, 8}, {n, 8}, {m, n}};
   check_attention({{m, 8}, {n, 8}, {n, 8}, {m, n}}, {run, run}, {causal, rows});
+}
+
+/// A mask of m x n from live(i, j): 0 or `low`.
+template <class Live>
+std::vector<float> mask_of(int64_t m, int64_t n, float low, const Live& live) {
+  std::vector<float> mask;
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) mask.push_back(live(i, j) ? 0.F : low);
+  return mask;
+}
+
+Tensor with(const Tensor& t, size_t at, float value) {
+  std::vector<float> v;
+  for (double d : t.to_doubles()) v.push_back(static_cast<float>(d));
+  v.at(at) = value;
+  return from_vector(v, t.shape());
+}
+
+TEST(Attention, MasksThatLeaveAFewKeys) {
+  constexpr int64_t m = 40, n = 331;
+  const auto causal = [](int64_t i, int64_t j) { return j <= i + 5; };
+  std::vector<std::vector<float>> masks;
+  for (const float low : {-HUGE_VALF, -3.4028235e38F, -1e4F, -3.F}) {
+    masks.push_back(mask_of(m, n, low, causal));
+    masks.push_back(mask_of(m, n, low, [](int64_t i, int64_t j) { return j > 290 - i; }));
+    masks.push_back(
+        mask_of(m, n, low, [](int64_t i, int64_t j) { return j >= 3 * i && j < 3 * i + 9; }));
+  }
+  const std::vector<Shape> run{{2, m, 20}, {2, n, 20}, {2, n, 70}, {m, n}};
+  const Shapes shapes{{2, "m", 20}, {2, "n", 20}, {2, "n", 70}, {"m", "n"}};
+  const std::vector<std::vector<Shape>> runs(masks.size(), run);
+  check_attention(shapes, runs, masks);
+  // Scores so large that a masked key still counts.
+  check_attention(shapes, runs, masks,
+                  [](std::vector<Tensor>& values) { values[0] = values[0] * 90.0; });
+  // What is not finite behind the mask reaches every row, as a sum of products has it.
+  for (const size_t operand : {0, 1, 2})
+    for (const float value : {NAN, HUGE_VALF})
+      check_attention(shapes, {run}, masks, [&](std::vector<Tensor>& values) {
+        values[operand] =
+            with(values[operand], static_cast<size_t>(values[operand].num_elements()) - 9, value);
+      });
+}
+TEST(Attention, PaddingOfKeysIsOneRowForAll) {
+  std::vector<float> mask(300, 0.F);
+  for (size_t j = 97; j < 300; j++) mask[j] = -3.4028235e38F;
+  check_attention({{3, 2, "m", 64}, {3, 2, "n", 64}, {3, 2, "n", 64}, {1, 1, 1, "n"}},
+                  {{{3, 2, 33, 64}, {3, 2, 300, 64}, {3, 2, 300, 64}, {1, 1, 1, 300}}}, {mask});
 }
 TEST(Attention, FoldsWhatStandsBeforeAndBehind) {
   const Tensor x = symbol({1, "s", 3, 24});
