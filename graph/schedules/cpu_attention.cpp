@@ -275,6 +275,21 @@ class Attention {
     return g;
   }
 
+  /// The keys of a matrix of the batch: packed k and v, their number, and, where there is a mask, LiveKeys::parts and key_size.
+  struct Keys {
+    Value k, v, n, parts, size;
+  };
+
+  LiveKeys::Mask mask(const std::vector<Value>& at, const Value& row, const Value& count) const {
+    const std::vector<Expr>& shape = shape_of(fused_.anchor.inputs[3]);
+    int64_t rows = 0;
+    const bool one =
+        shape.size() < 2 || (is_const_int(shape[shape.size() - 2], &rows) && rows == 1);
+    return {one ? least(count, number(1)) : count, [this, at, row](const Value& i, const Value& j) {
+              return fused_.load(3, indices_of(3, at, row + i, j));
+            }};
+  }
+
   Stmt group(Group g, const Value& n) const {
     std::vector<Stmt>& body = g.body;
     const std::vector<Value> at = declare_indices(body, g.batch, batch_);
@@ -289,8 +304,17 @@ class Attention {
     body.push_back(pack_columns(k, matrix(1, at), n, n, number(d_), shape_));
     if (!v_in_place())
       body.push_back(pack_columns(v, matrix(2, at), number(e_), number(e_), n, shape_));
-    const Value key_size =
-        masked() ? live_.key_size(body, k, keys, v, n * number(width())) : Value();
+    Keys all{k, v, n, {}, {}};
+    if (masked()) {
+      all.parts = live_.parts(body, n, mask(at, g.first, g.count));
+      const VarRef size = make_var("size", Type(f32), true);
+      body.push_back(make_stmt<DeclVar>({}, size, make_const(0, f32)));
+      std::vector<Stmt> measured;
+      const Value length = live_.key_size(measured, k, keys, v, n * number(width()));
+      measured.push_back(make_stmt<Assign>({}, size, length.expr()));
+      body.push_back(make_stmt<If>({}, all.parts.expr(), make_seq(std::move(measured)), Stmt()));
+      all.size = Value(Expr(size));
+    }
     const Value tiles = declare(body, "tiles", ceil_of(g.count, shape_.rows));
     body.push_back(loop("tile", tiles.expr(), LoopKind::serial, [&](const Value& t) {
       std::vector<Stmt> one;
@@ -299,20 +323,15 @@ class Attention {
                   height =
                       declare(one, "height",
                               g.count / tiles + select(t < g.count % tiles, number(1), number(0)));
-      row_tile(one, {g.batch, row, height}, at, rows, {k, v, n, key_size});
+      row_tile(one, {g.batch, row, height}, at, rows, all);
       return make_seq(std::move(one));
     }));
     return make_seq(std::move(body));
   }
 
-  /// The keys of a matrix of the batch: packed k and v, their number, and, where there is a mask, LiveKeys::key_size.
-  struct Keys {
-    Value k, v, n, size;
-  };
-
   void row_tile(std::vector<Stmt>& body, const Piece& p, const std::vector<Value>& at,
                 const Value& rows, const Keys& all) const {
-    const auto& [k, v, n, size] = all;
+    const Value &k = all.k, &v = all.v, &n = all.n;
     const int64_t columns = shape_.columns(), tile_floats = shape_.rows * kDistance;
     const Value scores = declare(body, "scores", rows + number(tile_floats)),
                 sums = declare(body, "sums", rows + number(2 * tile_floats)),
@@ -338,11 +357,17 @@ class Attention {
       return all;
     };
     Value begin = number(0), end = n;
-    if (masked())
-      std::tie(begin, end) = live_.range(body, {rows, kDistance, p.height}, size, n,
-                                         [&](const Value& i, const Value& j) {
-                                           return fused_.load(3, indices_of(3, at, p.row + i, j));
-                                         });
+    if (masked()) {
+      const VarRef first = make_var("begin", Type(i64), true),
+                   last = make_var("end", Type(i64), true);
+      body.push_back(make_stmt<DeclVar>({}, first, begin.expr()));
+      body.push_back(make_stmt<DeclVar>({}, last, end.expr()));
+      body.push_back(make_stmt<If>({}, all.parts.expr(),
+                                   live_.range(first, last, {rows, kDistance, p.height}, all.size,
+                                               n, mask(at, p.row, p.height)),
+                                   Stmt()));
+      begin = Value(Expr(first)), end = Value(Expr(last));
+    }
     body.push_back(loop_from("key", begin.expr(), end.expr(), kKeys, [&](const Value& key) {
       std::vector<Stmt> pass;
       const Value keys = declare(pass, "keys", least(number(kKeys), end - key)),

@@ -11,6 +11,12 @@ class LiveKeys {
   /// `rows`: blocks of keys, as k is packed; `d`: length of q and k.
   LiveKeys(const RowLanes& rows, int64_t lanes, int64_t d) : row_(rows), lanes_(lanes), d_(d) {}
 
+  struct Mask {
+    ir::Value rows;  ///< of it: 1 where all rows share one
+    std::function<ir::Value(const ir::Value& i, const ir::Value& j)> at;
+  };
+  /// Whether the values of a mask for `n` keys lie so far apart that a key may count nothing.
+  ir::Value parts(std::vector<ir::Stmt>& body, const ir::Value& n, const Mask& mask) const;
   /// The largest length of the `keys` keys packed in k, or NaN where k or one of the `size` values of v, whole blocks both, is not finite.
   ir::Value key_size(std::vector<ir::Stmt>& body, const ir::Value& k, const ir::Value& keys,
                      const ir::Value& v, const ir::Value& size) const;
@@ -20,16 +26,14 @@ class LiveKeys {
     int64_t distance;
     ir::Value height;
   };
-  using Mask = std::function<ir::Value(const ir::Value& i, const ir::Value& j)>;
-  /// The first and the end of the keys, of `n`, that some of the rows need; mask(i, j): of row i of the tile. Scratch memory 3.
-  std::pair<ir::Value, ir::Value> range(std::vector<ir::Stmt>& body, const Rows& rows,
-                                        const ir::Value& key_size, const ir::Value& n,
-                                        const Mask& mask) const;
+  /// Sets the first and the end of the keys, of `n`, that some of the rows need. Scratch memory 3.
+  ir::Stmt range(const ir::VarRef& begin, const ir::VarRef& end, const Rows& rows,
+                 const ir::Value& key_size, const ir::Value& n, const Mask& mask) const;
 
  private:
   ir::Value row_size(std::vector<ir::Stmt>& body, const Rows& rows) const;
-  ir::Value lowest_top(std::vector<ir::Stmt>& body, const Rows& rows, const ir::Value& tops,
-                       const ir::Value& filled, const ir::Value& n, const Mask& mask) const;
+  ir::Value lowest_top(std::vector<ir::Stmt>& body, const ir::Value& tops, const ir::Value& filled,
+                       const ir::Value& n, const Mask& mask) const;
 
   RowLanes row_;
   int64_t lanes_, d_;
