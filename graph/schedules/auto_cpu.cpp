@@ -1,9 +1,8 @@
 // auto_cpu.cpp - a correct, vectorised, parallel CPU kernel for any compute definition.
-// Each compute becomes one parallel nest. Without a reduction: rows of the last axis in vectors, all axes
-// merged into one where every tensor is read in place. With a reduction: vectors run along the reduced axis
-// or along the last output axis, whichever is read in memory order; several accumulators are combined at the end
-// in an order that depends on the extents alone.
+// Each compute becomes one parallel nest, or all are one nest over the rows that they share. Without a reduction: rows of the last axis
+// in vectors, all axes merged into one where every tensor is read in place. Reductions: reductions.h.
 #include "schedules/flat_reads.h"
+#include "schedules/reductions.h"
 #include "schedules/transposed.h"
 
 #include <hidet/ir/rewriter.h>
@@ -19,11 +18,16 @@ constexpr int64_t kGrainElements = 8192;
 
 class AutoCpu {
  public:
-  AutoCpu(const FusedTask& fused, const CpuTargetInfo& target) : fused_(fused), target_(target) {}
+  AutoCpu(const FusedTask& fused, const CpuTargetInfo& target)
+      : fused_(fused), target_(target), reductions_(fused, target) {}
 
   Module run() {
+    std::vector<Compute> computes;
+    for (const Compute& c : fused_.anchor.computes) computes.push_back(fused_.with_prologues(c));
     std::vector<Stmt> body;
-    for (const Compute& c : fused_.anchor.computes) body.push_back(nest(fused_.with_prologues(c)));
+    if (auto rows = shared_rows(fused_, computes, target_)) body.push_back(*rows);
+    else
+      for (const Compute& c : computes) body.push_back(nest(c));
     Module m;
     m.name = fused_.name;
     m.functions.push_back(fused_.launch(make_seq(std::move(body))));
@@ -32,9 +36,7 @@ class AutoCpu {
 
  private:
   Stmt nest(const Compute& c) const {
-    // f16 and bf16 products sum up in f32 and are rounded once: the reduction is below a cast.
-    const Cast* rounded = as<Cast>(c.value);
-    if (const Reduce* r = as<Reduce>(rounded ? rounded->a : c.value)) return reduction(c, *r);
+    if (const Reduce* r = Reductions::of(c)) return reductions_.nest(c, *r);
     bool inner_reduce = false;
     visit_all(c.value, [&](const Node& n) {
       inner_reduce = inner_reduce || n.kind == Kind::Reduce || n.kind == Kind::ArgReduce;
@@ -106,7 +108,7 @@ class AutoCpu {
         [&](const Value& row) {
           Unflattened at = unflatten(row.expr(), outer);
           std::vector<Stmt> body = at.declarations;
-          body.push_back(vector_row(shape.back(), [&](const Value& j) {
+          body.push_back(vector_row(shape.back(), target_.lanes(f32), [&](const Value& j) {
             std::vector<Value> indices = at.indices;
             indices.push_back(j);
             return fused_.store_of(c, indices, value_at(c, indices));
@@ -163,193 +165,13 @@ class AutoCpu {
               make_stmt<DeclVar>({}, count,
                                  make_binary(BinaryOp::min, index(block),
                                              make_binary(BinaryOp::sub, total, begin.expr())))};
-          inner.push_back(vector_row(count, [&](const Value& j) { return at(begin + j); }));
+          inner.push_back(
+              vector_row(count, target_.lanes(f32), [&](const Value& j) { return at(begin + j); }));
           return make_seq(std::move(inner));
         },
         kGrainElements / block);
     views.push_back(body);
     return make_seq(std::move(views));
-  }
-
-  /// body(j) for j in [0, extent): whole vectors, then the rest one by one.
-  Stmt vector_row(const Expr& extent, const std::function<Stmt(const Value&)>& body) const {
-    const int64_t lanes = target_.lanes(f32);
-    int64_t n = -1;
-    is_const_int(extent, &n);
-    std::vector<Stmt> out;
-    Expr whole =
-        make_binary(BinaryOp::mul, make_binary(BinaryOp::div, extent, index(lanes)), index(lanes));
-    if (n < 0 || n >= lanes)
-      out.push_back(loop_from("j", index(0), whole, lanes, [&](const Value& j) {
-        return loop("lane", index(lanes), LoopKind::vectorize,
-                    [&](const Value& v) { return body(j + v); });
-      }));
-    if (n < 0 || n % lanes != 0) out.push_back(loop_from("tail", whole, extent, 1, body));
-    return make_seq(std::move(out));
-  }
-
-  // --- with a reduction
-
-  static DType accumulator(DType t) { return t == f16 || t == bf16 ? f32 : t; }
-
-  /// How many reads of `e` run along `axis` in memory order.
-  static int unit_strides(const Expr& e, const Var& axis) {
-    int count = 0;
-    visit_all(e, [&](const Node& n) {
-      const Element* el = as<Element>(&n);
-      if (!el || el->indices.empty()) return;
-      for (size_t d = 0; d + 1 < el->indices.size(); d++)
-        if (stride_in(el->indices[d], axis) != 0) return;
-      count += stride_in(el->indices.back(), axis) == 1;
-    });
-    return count;
-  }
-
-  Stmt reduction(const Compute& c, const Reduce& r) const {
-    const std::vector<Expr>& shape = shape_of(c.tensor);
-    const int along = r.axes.empty() ? 0 : unit_strides(r.value, *r.axes.back());
-    const int across = c.axes.empty() ? 0 : unit_strides(r.value, *c.axes.back());
-    if (across > along) return across_outputs(c, r);
-    return loop("out", size_of(shape), LoopKind::parallel, [&](const Value& flat) {
-      Unflattened at = unflatten(flat.expr(), shape);
-      std::vector<Stmt> body = at.declarations;
-      body.push_back(along > 0 ? reduce_along(c, r, at.indices) : reduce_scalar(c, r, at.indices));
-      return make_seq(std::move(body));
-    });
-  }
-
-  Expr term(const Compute& c, const Reduce& r, const std::vector<Value>& out,
-            const std::vector<Value>& reduced) const {
-    Substitution map;
-    for (size_t d = 0; d < out.size(); d++) map.emplace(c.axes[d].get(), out[d].expr());
-    for (size_t d = 0; d < reduced.size(); d++)
-      map.emplace(r.axes[d].get(), make_cast(reduced[d].expr(), r.axes[d]->type));
-    const Expr e = substitute(r.value, map);
-    return make_cast(e, Type(accumulator(e->type.dtype())));
-  }
-
-  /// The accumulated value as the compute's.
-  static Value total(const Compute& c, const Reduce& r, const Expr& acc) {
-    return Value(make_cast(make_cast(acc, Type(r.type.dtype())), Type(dtype_of(c.tensor))));
-  }
-
-  /// Loops over all reduced axes but the last `skip`; body gets their indices.
-  static Stmt reduce_loops(const Reduce& r, size_t count, std::vector<Value> at,
-                           const std::function<Stmt(const std::vector<Value>&)>& body) {
-    if (at.size() == count) return body(at);
-    return loop("r", make_cast(r.extents[at.size()], Type(i64)), LoopKind::serial,
-                [&](const Value& v) {
-                  std::vector<Value> next = at;
-                  next.push_back(v);
-                  return reduce_loops(r, count, next, body);
-                });
-  }
-
-  Stmt reduce_scalar(const Compute& c, const Reduce& r, const std::vector<Value>& out) const {
-    const DType t = accumulator(r.type.dtype());
-    const VarRef acc = make_var("acc", Type(t), true);
-    std::vector<Stmt> body{make_stmt<DeclVar>({}, acc, reduce_identity(r.op, t))};
-    body.push_back(reduce_loops(r, r.axes.size(), {}, [&](const std::vector<Value>& at) {
-      return make_stmt<Assign>({}, acc, reduce_combine(r.op, acc, term(c, r, out, at)));
-    }));
-    body.push_back(fused_.store_of(c, out, total(c, r, acc)));
-    return make_seq(std::move(body));
-  }
-
-  /// Vectors along the last reduced axis; lanes are combined pairwise at the end.
-  Stmt reduce_along(const Compute& c, const Reduce& r, const std::vector<Value>& out) const {
-    const DType t = accumulator(r.type.dtype());
-    const int64_t lanes = std::min<int64_t>(target_.lanes(t) * 2, 32);
-    const VarRef acc = make_var("acc", Type::tensor({t, {index(lanes)}, {}, Scope::registers}));
-    const auto element_of = [&](const Value& i) { return make_element(acc, {i.expr()}); };
-    const auto set = [&](const Value& i, const Expr& v) {
-      return make_stmt<ElementStore>({}, acc, std::vector<Expr>{i.expr()}, v, false);
-    };
-    std::vector<Stmt> body{make_stmt<DeclTensor>({}, acc, Expr())};
-    body.push_back(loop("lane", index(lanes), LoopKind::vectorize,
-                        [&](const Value& v) { return set(v, reduce_identity(r.op, t)); }));
-    const Expr extent = make_cast(r.extents.back(), Type(i64));
-    const Expr whole =
-        make_binary(BinaryOp::mul, make_binary(BinaryOp::div, extent, index(lanes)), index(lanes));
-    body.push_back(reduce_loops(r, r.axes.size() - 1, {}, [&](const std::vector<Value>& outer) {
-      const auto step = [&](const Value& lane, const Value& k) {
-        std::vector<Value> at = outer;
-        at.push_back(k);
-        return set(lane, reduce_combine(r.op, element_of(lane), term(c, r, out, at)));
-      };
-      return make_seq({loop_from("k", index(0), whole, lanes,
-                                 [&](const Value& k) {
-                                   return loop("lane", index(lanes), LoopKind::vectorize,
-                                               [&](const Value& v) { return step(v, k + v); });
-                                 }),
-                       loop_from("k", whole, extent, 1,
-                                 [&](const Value& k) { return step(Value(index(0)), k); })});
-    }));
-    for (int64_t half = lanes / 2; half >= 1; half /= 2)
-      body.push_back(loop("lane", index(half), half > 1 ? LoopKind::vectorize : LoopKind::unroll,
-                          [&](const Value& v) {
-                            return set(v, reduce_combine(r.op, element_of(v),
-                                                         element_of(v + Value(index(half)))));
-                          }));
-    body.push_back(fused_.store_of(c, out, total(c, r, element_of(Value(index(0))))));
-    return make_seq(std::move(body));
-  }
-
-  /// Vectors along the last output axis.
-  Stmt across_outputs(const Compute& c, const Reduce& r) const {
-    const std::vector<Expr>& shape = shape_of(c.tensor);
-    const std::vector<Expr> outer(shape.begin(), shape.end() - 1);
-    const DType t = accumulator(r.type.dtype());
-    const int64_t lanes = std::min<int64_t>(target_.lanes(t) * 2, 32);
-    const Expr extent = shape.back();
-    const Expr blocks = make_binary(
-        BinaryOp::div, make_binary(BinaryOp::add, extent, index(lanes - 1)), index(lanes));
-    std::vector<Expr> space = outer;
-    space.push_back(blocks);
-    return loop("out", size_of(space), LoopKind::parallel, [&](const Value& flat) {
-      Unflattened at = unflatten(flat.expr(), space);
-      std::vector<Stmt> body = at.declarations;
-      const std::vector<Value> rows(at.indices.begin(), at.indices.end() - 1);
-      const Value first = at.indices.back() * Value(index(lanes));
-      const Expr full = make_binary(BinaryOp::le, (first + Value(index(lanes))).expr(), extent);
-      const Stmt tail = loop_from("j", first.expr(), extent, 1, [&](const Value& j) {
-        std::vector<Value> out = rows;
-        out.push_back(j);
-        return reduce_scalar(c, r, out);
-      });
-      body.push_back(make_stmt<If>({}, full, block_of_outputs(c, r, rows, first, lanes, t), tail));
-      return make_seq(std::move(body));
-    });
-  }
-  Stmt block_of_outputs(const Compute& c, const Reduce& r, const std::vector<Value>& rows,
-                        const Value& first, int64_t lanes, DType t) const {
-    const VarRef acc = make_var("acc", Type::tensor({t, {index(lanes)}, {}, Scope::registers}));
-    const auto set = [&](const Value& i, const Expr& v) {
-      return make_stmt<ElementStore>({}, acc, std::vector<Expr>{i.expr()}, v, false);
-    };
-    const auto vectors =
-        [&](const std::function<Stmt(const Value&, const std::vector<Value>&)>& body) {
-          return loop("lane", index(lanes), LoopKind::vectorize, [&](const Value& v) {
-            std::vector<Value> out = rows;
-            out.push_back(first + v);
-            return body(v, out);
-          });
-        };
-    return make_seq(
-        {make_stmt<DeclTensor>({}, acc, Expr()),
-         vectors([&](const Value& v, const std::vector<Value>&) {
-           return set(v, reduce_identity(r.op, t));
-         }),
-         reduce_loops(r, r.axes.size(), {},
-                      [&](const std::vector<Value>& at) {
-                        return vectors([&](const Value& v, const std::vector<Value>& out) {
-                          return set(v, reduce_combine(r.op, make_element(acc, {v.expr()}),
-                                                       term(c, r, out, at)));
-                        });
-                      }),
-         vectors([&](const Value& v, const std::vector<Value>& out) {
-           return fused_.store_of(c, out, total(c, r, make_element(acc, {v.expr()})));
-         })});
   }
 
   // --- reductions inside a larger value, and arg reductions: one output at a time
@@ -368,10 +190,10 @@ class AutoCpu {
     });
   }
   static Expr inner_reduce(Rewriter&, const Reduce& r, std::vector<Stmt>& body) {
-    const DType t = accumulator(r.type.dtype());
+    const DType t = Reductions::accumulator(r.type.dtype());
     const VarRef acc = make_var("acc", Type(t), true);
     body.push_back(make_stmt<DeclVar>({}, acc, reduce_identity(r.op, t)));
-    body.push_back(reduce_loops(r, r.axes.size(), {}, [&](const std::vector<Value>& at) {
+    body.push_back(Reductions::loops(r, r.axes.size(), {}, [&](const std::vector<Value>& at) {
       Substitution map;
       for (size_t d = 0; d < at.size(); d++)
         map.emplace(r.axes[d].get(), make_cast(at[d].expr(), r.axes[d]->type));
@@ -382,6 +204,7 @@ class AutoCpu {
   }
   const FusedTask& fused_;
   const CpuTargetInfo& target_;
+  Reductions reductions_;
 };
 
 }  // namespace

@@ -146,17 +146,8 @@ Value ConvWindow::strip(std::vector<Stmt>& in, const Value& source, const Value&
 }
 
 std::vector<Stmt> prefetch_residuals(const FusedTask& fused, const std::vector<Value>& indices) {
-  std::vector<Stmt> out;
-  const Expr all = size_of(shape_of(fused.output));
   const FusedTask::Stored s = fused.finish(indices, Value(make_const(0, f32)));
-  rewrite(s.value.expr(), [&](Rewriter& self, const Element& e) -> Expr {
-    const Var* tensor = as<Var>(e.tensor);
-    if (tensor && equal(size_of(shape_of(VarRef(tensor))), all))
-      out.push_back(make_stmt<Evaluate>(
-          {}, make_prim("prefetch", {make_address(e.tensor, e.indices)}, Type())));
-    return self.children(e);
-  });
-  return out;
+  return prefetch_reads(s.value.expr(), size_of(shape_of(fused.output)));
 }
 
 }  // namespace hidet::graph

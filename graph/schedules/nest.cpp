@@ -33,6 +33,42 @@ Stmt loop(const std::string& name, const Expr& end, LoopKind how,
   return make_stmt<For>({}, v, index(0), end, index(1), how, grain, body(Value(Expr(v))));
 }
 
+Stmt vector_row(const Expr& extent, int64_t lanes, const std::function<Stmt(const Value&)>& body,
+                const std::function<std::vector<Stmt>(const Value&)>& ahead) {
+  int64_t n = -1;
+  is_const_int(extent, &n);
+  std::vector<Stmt> out;
+  const Expr whole =
+      make_binary(BinaryOp::mul, make_binary(BinaryOp::div, extent, index(lanes)), index(lanes));
+  if (n < 0 || n >= lanes)
+    out.push_back(loop_from("j", index(0), whole, lanes, [&](const Value& j) {
+      std::vector<Stmt> one;
+      if (ahead) one = ahead(j);
+      one.push_back(loop("lane", index(lanes), LoopKind::vectorize,
+                         [&](const Value& v) { return body(j + v); }));
+      return make_seq(std::move(one));
+    }));
+  if (n < 0 || n % lanes != 0) out.push_back(loop_from("tail", whole, extent, 1, body));
+  return make_seq(std::move(out));
+}
+
+std::vector<Stmt> prefetch_reads(const Expr& value, const Expr& size) {
+  std::vector<Stmt> out;
+  rewrite(value, [&](Rewriter& self, const Element& e) -> Expr {
+    const Var* tensor = as<Var>(e.tensor);
+    bool by_data = !tensor || !equal(size_of(shape_of(VarRef(tensor))), size);
+    for (const Expr& i : e.indices)
+      visit_all(i, [&](const Node& n) {
+        by_data = by_data || n.kind == Kind::Element || n.kind == Kind::Load;
+      });
+    if (!by_data)
+      out.push_back(make_stmt<Evaluate>(
+          {}, make_prim("prefetch", {make_address(e.tensor, e.indices)}, Type())));
+    return self.children(e);
+  });
+  return out;
+}
+
 Unflattened unflatten(const Expr& flat, const std::vector<Expr>& shape) {
   Unflattened out;
   out.indices.resize(shape.size());

@@ -22,6 +22,14 @@ ir::Stmt loop(const std::string& name, const ir::Expr& end, ir::LoopKind how,
 ir::Stmt loop_from(const std::string& name, const ir::Expr& begin, const ir::Expr& end,
                    int64_t step, const std::function<ir::Stmt(const ir::Value&)>& body);
 
+/// body(j) for j in [0, extent): whole vectors of `lanes`, then the rest one by one. ahead(j): what each vector begins with.
+ir::Stmt vector_row(const ir::Expr& extent, int64_t lanes,
+                    const std::function<ir::Stmt(const ir::Value&)>& body,
+                    const std::function<std::vector<ir::Stmt>(const ir::Value&)>& ahead = nullptr);
+/// Prefetches the lines of what `value` reads of tensors with `size` elements, at places that no data decide: they may lie behind the
+/// tensor's end.
+std::vector<ir::Stmt> prefetch_reads(const ir::Expr& value, const ir::Expr& size);
+
 /// Indices of flat position `flat` in `shape` (row major), of its type: declarations to emit first, and the indices.
 struct Unflattened {
   std::vector<ir::Stmt> declarations;

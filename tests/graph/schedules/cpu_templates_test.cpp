@@ -171,6 +171,36 @@ TEST(Rows, LayerNormOfOddRows) {
         {{1, 3, 45}, {0, 3, 45}, {4, 3, 45}});
 }
 
+TEST(Rows, LayerNormAndLogSoftmaxOfAnyRows) {
+  const Tensor x = symbol({"n", 3, "m"});
+  const std::vector<Shape> shapes{{2, 3, 1},   {1, 3, 15}, {3, 3, 65},
+                                  {1, 3, 200}, {0, 3, 7},  {2, 3, 0}};
+  check(x, ops::log_softmax(x, 2), shapes);
+  for (const int64_t n : {1, 7, 16, 33, 64, 65, 130, 1000}) {
+    const Tensor y = symbol({"r", 2, n});
+    check(y, ops::layer_norm(y + y * 0.5, weight({n}, 1), weight({n}, 2), 2) * 2.0, {{3, 2, n}}, 1);
+    check(y, ops::layer_norm(y, weight({2, n}, 1), weight({n}, 2), 1), {{5, 2, n}, {1, 2, n}}, 1);
+  }
+}
+TEST(Reductions, AlongAndAcrossAnySizes) {
+  const Tensor x = symbol({"r", "c"});
+  const std::vector<Shape> shapes{{1, 1}, {3, 17}, {9, 300}, {70, 64}, {130, 1030}, {4, 2100}};
+  for (const int64_t axis : {0, 1}) {
+    check(x, ops::reduce_sum(x, {axis}) * 0.1, shapes, 1);
+    check(x, ops::reduce_max(x, {axis}), shapes, 1);
+    check(x, ops::reduce_mean(x * x, {axis}, true) + 1.0, shapes);
+    std::vector<float> values = randn({37 * 90}, f32, {}, 4).to_vector<float>();
+    values[5] = values[1234] = std::numeric_limits<float>::quiet_NaN();
+    values[95] = -HUGE_VALF, values[2222] = HUGE_VALF;
+    check_on(x, ops::reduce_min(x, {axis}), {from_vector(values, {37, 90})}, 1);
+    check_on(x, ops::reduce_sum(x, {axis}), {from_vector(values, {37, 90})}, 1);
+  }
+  const Tensor y = symbol({2, "b", 5, 40});
+  check(y, ops::reduce_sum(y, {1, 2}), {{2, 3, 5, 40}, {2, 0, 5, 40}});
+  check(y, ops::reduce_sum(y, {0, 1, 2}), {{2, 3, 5, 40}});
+  check(y, ops::reduce_max(y, {2}), {{2, 3, 5, 40}});
+}
+
 TEST(Forms, EqualLayersShareAKernel) {
   const Tensor x = symbol({"n", 32});
   Tensor y = x;
