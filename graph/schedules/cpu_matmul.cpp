@@ -96,7 +96,7 @@ class PackedMatmul {
     int64_t m = 0;
     const bool rows = !is_const_int(rows_.expr(), &m) || m >= kLeastRows;
     return target.fewer_products && rows && n_ >= kLeastColumns && k_ >= kLeastDepth &&
-           Strassen::fits(k_) && fused_.chosen("strassen", 1);
+           Strassen::fits(k_, shape_) && fused_.chosen("strassen", 1);
   }
 
   /// The tile heights that can occur.
@@ -189,8 +189,8 @@ class PackedMatmul {
     body.push_back(loop(
         "task", (row_blocks * number(groups)).expr(), LoopKind::parallel, [&](const Value& task) {
           std::vector<Stmt> in;
-          const Value group = declare(in, "group", task / row_blocks),
-                      block = declare(in, "block", task % row_blocks);
+          const Value block = declare(in, "block", task / number(groups)),
+                      group = declare(in, "group", task % number(groups));
           Block t = rows_of_block(in, block, m, row_blocks);
           t.b = b;
           t.rows = declare(in, "rows", a + t.first * number(distance_));
@@ -290,8 +290,8 @@ class PackedMatmul {
         loop("task", (row_blocks * number(groups + rest)).expr(), LoopKind::parallel,
              [&](const Value& task) {
                std::vector<Stmt> in;
-               const Value group = declare(in, "group", task / row_blocks),
-                           block = declare(in, "block", task % row_blocks);
+               const Value block = declare(in, "block", task / number(groups + rest)),
+                           group = declare(in, "group", task % number(groups + rest));
                Block t = rows_of_block(in, block, m, row_blocks);
                t.b = b;
                t.rows = declare(in, "rows", a + t.first * number(k_));

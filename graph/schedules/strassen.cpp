@@ -70,8 +70,6 @@ Strassen::Strassen(const TileShape& shape, int64_t k, int64_t distance, int64_t 
   if (run_ % shape_.k_step) run_ = k_ / 2;
 }
 
-bool Strassen::fits(int64_t k) { return k % (2 * kPanelColumns) == 0; }
-
 void Strassen::add_heights(int64_t rows) {
   heights_.push_back(first_);
   for (int64_t r : split_evenly((rows + 1) / 2 - first_, shape_.rows)) heights_.push_back(r);
@@ -108,8 +106,7 @@ Function Strassen::operand_row(bool has_bottom) const {
   const Value to = pointer_parameter(f, "to"), half = parameter(f, "half", Type(i64)),
               top = pointer_parameter(f, "top");
   const Value bottom = has_bottom ? pointer_parameter(f, "bottom") : top;
-  const int lanes = shape_.lanes;
-  f.body = loop_from("k", index(0), index(k_ / 2), lanes, [&](const Value& k) {
+  f.body = in_chunks(k_ / 2, shape_.lanes, [&](const Value& k, int lanes) {
     std::vector<Stmt> in;
     const auto quarter = [&](const Value& row, int64_t begin) {
       return declare(in, "quarter",

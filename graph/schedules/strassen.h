@@ -11,8 +11,8 @@ class Strassen {
   /// `k` rows of weights in column blocks of `shape`, whose halves go in equal runs of about `run`. Rows of operands lie `distance` elements
   /// apart, and tile(height, a, b, k, to, adds, ahead, ahead_step) is the micro kernel for any height up to the shape's rows.
   Strassen(const TileShape& shape, int64_t k, int64_t distance, int64_t run, std::string tile);
-  /// K divides into halves of whole vectors.
-  static bool fits(int64_t k);
+  /// K has halves of whole steps.
+  static bool fits(int64_t k, const TileShape& shape) { return k % (2 * shape.k_step) == 0; }
 
   /// Blocks of `rows` rows will be multiplied.
   void add_heights(int64_t rows);

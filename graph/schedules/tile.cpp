@@ -126,7 +126,6 @@ int64_t extent_of(const VarRef& tensor, size_t d) {
   return n;
 }
 
-namespace {
 Stmt in_chunks(int64_t count, int lanes,
                const std::function<Stmt(const Value& at, int width)>& body) {
   std::vector<Stmt> out;
@@ -143,7 +142,6 @@ Stmt in_chunks(int64_t count, int lanes,
     }
   return make_seq(std::move(out));
 }
-}  // namespace
 
 Stmt pack_columns(const Value& panels, const Value& from, const Value& width, const Value& distance,
                   const Value& k, const TileShape& shape) {

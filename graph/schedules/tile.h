@@ -96,6 +96,9 @@ ir::Stmt choose_rows(const std::vector<int64_t>& sizes, const ir::Value& height,
 ir::Stmt choose_columns(int64_t n, const TileShape& shape, const ir::Value& block,
                         const std::function<ir::Stmt(int64_t)>& one);
 
+/// body(at, width) for [0, count), count known: whole vectors in a loop, then shorter ones.
+ir::Stmt in_chunks(int64_t count, int lanes,
+                   const std::function<ir::Stmt(const ir::Value& at, int width)>& body);
 /// to[0, count) = from[0, count), count known: whole vectors, then single values.
 ir::Stmt copy_values(const ir::Value& to, const ir::Value& from, int64_t count, int lanes);
 /// to[0, count) = 0.

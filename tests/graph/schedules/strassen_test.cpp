@@ -16,6 +16,12 @@ TEST(Strassen, RowsAtRunTimeAndColumnsThatMakeNoPair) {
   const Tensor y = ops::matmul(x, weight({288, 337}, 1)) + weight({337}, 2);
   check(x, y, {{0, 288}, {1, 288}, {63, 288}, {64, 288}, {67, 288}, {168, 288}, {341, 288}}, 1);
 }
+TEST(Strassen, HalvesOfKThatNoVectorDivides) {
+  for (const int64_t k : {260, 746}) {
+    const Tensor x = symbol({"n", k});
+    check(x, ops::matmul(x, weight({k, 270}, 1)), {{64, k}, {79, k}}, 1);
+  }
+}
 TEST(Strassen, SeveralRunsOfKAndRowsAPageApart) {
   const Tensor x = symbol({"n", 2048});
   check(x, ops::relu(ops::matmul(x, weight({2048, 256}, 1)) * 0.02), {{5, 2048}, {71, 2048}}, 1);
