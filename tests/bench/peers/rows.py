@@ -124,7 +124,36 @@ def part(g, r, n):
     return g.Slice(g.input("x", r, n), ends[0], ends[1], ends[2])
 
 
+def pool(op, kernel, stride):
+    return lambda g, *sizes: getattr(g, op)(g.input("x", *sizes), kernel_shape=[kernel] * 2, strides=[stride] * 2,
+                                            pads=[(kernel - stride + 1) // 2] * 4)
+
+
+def resize(mode):
+    def make(g, *sizes):
+        import numpy as np
+        scales = g.weight(np.array([1, 1, 2, 2], np.float32))
+        how = {"nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"} if mode == "nearest" else {}
+        return g.Resize(g.input("x", *sizes), "", scales, mode=mode, **how)
+    return make
+
+
+def conv_transpose(g, b, c, h, w, n, r):
+    return g.ConvTranspose(g.input("x", b, c, h, w), g.normal(c, n, r, r), g.normal(n), strides=[2, 2], pads=[(r - 2) // 2] * 4)
+
+
+def group_norm(g, b, c, h, w, groups):
+    """As exporters before version 18 write it."""
+    import numpy as np
+    x = g.Reshape(g.input("x", b, c, h, w), g.weight(np.array([0, groups, -1], np.int64)))
+    ones = g.weight(np.ones(groups, np.float32))
+    y = g.InstanceNormalization(x, ones, g.weight(np.zeros(groups, np.float32)), epsilon=1e-5)
+    back = g.Reshape(y, g.weight(np.array([b, c, h, w], np.int64)))
+    return g.Add(g.Mul(back, g.normal(c, 1, 1)), g.normal(c, 1, 1))
+
+
 MATRICES = ["16384x1024", "128x768"]
+IMAGES = ["16x64x112x112", "1x64x56x56", "1x256x14x14"]
 KINDS = {
     "softmax": (softmax, ["262144x64", "131072x128", "16384x1000", "4096x4096", "512x64", "1536x128", "64x1000", "16x4096"]),
     "softmax_first": (lambda g, r, n: softmax(g, r, n, 0), ["1000x16384", "64x512"]),
@@ -153,6 +182,15 @@ KINDS = {
     "max_first": (reduction("ReduceMax", 0), ["16384x1024", "128x768"]),
     "product": (lambda g, m, k, n: g.MatMul(g.input("x", m, k), g.normal(k, n)),
                 ["1x4096x4096", "1x4096x11008", "1x768x3072", "1x3072x768", "1x256x256", "1x1024x1024"]),
+    "max_pool": (pool("MaxPool", 3, 2), IMAGES),
+    "max_pool_2": (pool("MaxPool", 2, 2), IMAGES),
+    "average_pool": (pool("AveragePool", 3, 1), IMAGES),
+    "global_average": (lambda g, *sizes: g.GlobalAveragePool(g.input("x", *sizes)), IMAGES + ["1x2048x7x7"]),
+    "resize_nearest": (resize("nearest"), ["16x64x56x56", "1x64x28x28"]),
+    "resize_linear": (resize("linear"), ["16x64x56x56", "1x64x28x28"]),
+    "conv_transpose": (conv_transpose, ["1x64x32x32x32x2", "1x128x32x32x64x4"]),
+    "instance_norm": (lambda g, b, c, h, w: g.InstanceNormalization(g.input("x", b, c, h, w), g.normal(c), g.normal(c)), IMAGES),
+    "group_norm": (group_norm, ["16x64x112x112x32", "1x64x56x56x32", "1x256x14x14x32"]),
     "gather": (lambda g, v, n, r: g.Gather(g.normal(v, n), g.input("x", r, integers=True), axis=0),
                ["30522x768x16384", "30522x768x128"]),
 }
