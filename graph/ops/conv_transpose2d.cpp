@@ -1,8 +1,10 @@
 // conv_transpose2d.cpp - transposed convolution of [n, c, h, w] with groups, pads, dilation and output padding: each
 // input pixel adds its multiple of the kernel to the output. Written as a sum over the inputs that an output pixel
-// comes from. Windows that do not overlap are a 1x1 convolution and a move, which have kernels of their own.
+// comes from. Without groups and dilation it is convolutions and a move instead, which have kernels of their own.
 // f16 and bf16 accumulate in f32.
 #include <hidet/graph/ops.h>
+
+#include <limits>
 
 #include "core/op_common.h"
 
@@ -126,24 +128,70 @@ void register_conv_transpose2d(OpRegistry& ops) {
 namespace hidet::ops {
 
 namespace {
-/// Each input pixel becomes a tile of its own: a product of channels, and the tiles side by side.
-Tensor tiles(const Tensor& x, const Tensor& weight) {
+using Ints = std::vector<int64_t>;
+
+/// Kernel rows (d 0) or columns (d 1) that outputs of one phase read: every stride-th.
+int64_t positions(int64_t kernel, int64_t stride, int64_t first) {
+  return (kernel - first + stride - 1) / stride;
+}
+
+/// What the phases need: plain convolutions of a known kernel that has a position for each phase and reaches every output.
+bool has_phases(const Tensor& x, const Tensor& weight, const Ints& stride, const Ints& pads,
+                const Ints& dilation, const Ints& extra, int64_t groups) {
   const auto in = x.shape_expr(), w = weight.shape_expr();
-  const Tensor flat = reshape(transpose(weight, {1, 2, 3, 0}), {w[1] * w[2] * w[3], w[0], 1, 1});
-  const Tensor split = reshape(conv2d(x, flat), {in[0], w[1], w[2], w[3], in[2], in[3]});
-  return reshape(transpose(split, {0, 1, 4, 2, 5, 3}), {in[0], w[1], in[2] * w[2], in[3] * w[3]});
+  if (in.size() != 4 || w.size() != 4 || !is_concrete(w) || x.dtype() != weight.dtype() ||
+      !(in[1] == w[0]) || groups != 1 || dilation != Ints{1, 1} || stride.size() != 2 ||
+      pads.size() != 4 || extra.size() != 2)
+    return false;
+  for (size_t d = 0; d < 2; d++) {
+    const int64_t kernel = w[2 + d].value(), s = stride[d];
+    if (s < 1 || kernel < s || extra[d] < 0 || pads[d] < 0 || pads[2 + d] < 0) return false;
+    if (kernel + extra[d] - pads[2 + d] > positions(kernel, s, 0) * s) return false;
+    const DimExpr size = (in[2 + d] - 1) * s + kernel + extra[d] - pads[d] - pads[2 + d];
+    if (size.is_const() && size.value() < 0) return false;
+  }
+  return true;
+}
+
+/// Outputs whose place is the same modulo the stride, a phase, are a convolution with every stride-th row and column of the
+/// kernel, turned around. Where all phases have as many of these, they are channels of one convolution.
+Tensor phases(const Tensor& x, const Tensor& weight, const Ints& stride, const Ints& pads,
+              const Ints& extra) {
+  const auto in = x.shape_expr(), w = weight.shape_expr();
+  const Ints kernel{w[2].value(), w[3].value()};
+  const int64_t rows = positions(kernel[0], stride[0], 0),
+                columns = positions(kernel[1], stride[1], 0);
+  const bool equal = kernel[0] % stride[0] == 0 && kernel[1] % stride[1] == 0;
+  const int64_t to_the_end = std::numeric_limits<int64_t>::min();
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < stride[0]; i++)
+    for (int64_t j = 0; j < stride[1]; j++) {
+      const int64_t r = positions(kernel[0], stride[0], i), s = positions(kernel[1], stride[1], j);
+      const Tensor part =
+          transpose(slice(weight, {i + (r - 1) * stride[0], j + (s - 1) * stride[1]},
+                          {to_the_end, to_the_end}, {2, 3}, {-stride[0], -stride[1]}),
+                    {1, 0, 2, 3});
+      parts.push_back(equal ? part
+                            : conv2d(x, part, {1, 1}, {r - 1, s - 1, rows - 1, columns - 1}));
+    }
+  Tensor all = parts.size() == 1 ? parts[0] : concat(parts, equal ? 0 : 1);
+  if (equal) all = conv2d(x, all, {1, 1}, {rows - 1, columns - 1, rows - 1, columns - 1});
+  const DimExpr height = in[2] + (rows - 1), width = in[3] + (columns - 1);
+  const Tensor split = reshape(all, {in[0], stride[0], stride[1], w[1], height, width});
+  const Tensor whole = reshape(transpose(split, {0, 3, 4, 1, 5, 2}),
+                               {in[0], w[1], height * stride[0], width * stride[1]});
+  const auto end = [&](size_t d) {
+    return (in[2 + d] - 1) * stride[d] + kernel[d] + extra[d] - pads[2 + d];
+  };
+  return slice(whole, {pads[0], pads[1]}, {end(0), end(1)}, {2, 3}, {1, 1});
 }
 }  // namespace
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const std::vector<int64_t>& stride,
                         const std::vector<int64_t>& pads, const std::vector<int64_t>& dilation,
                         const std::vector<int64_t>& output_padding, int64_t groups) {
-  const auto w = weight.shape_expr();
-  const std::vector<int64_t> none4(4, 0), none2(2, 0);
-  if (x.rank() == 4 && w.size() == 4 && is_concrete(w) && groups == 1 && pads == none4 &&
-      output_padding == none2 && dilation == std::vector<int64_t>{1, 1} &&
-      stride == std::vector<int64_t>{w[2].value(), w[3].value()})
-    return tiles(x, weight);
+  if (has_phases(x, weight, stride, pads, dilation, output_padding, groups))
+    return phases(x, weight, stride, pads, output_padding);
   return graph::apply("conv_transpose2d", {x, weight},
                       {{"stride", stride},
                        {"pads", pads},
