@@ -175,7 +175,8 @@ std::vector<FunctionInfo> public_functions(const Module& module) {
 }
 
 ModuleData compile_module(const Module& module, const BuildOptions& options) {
-  HIDET_REQUIRE(has_kind(module, FuncKind::public_), ErrorCode::usage, "", "the module '",
+  HIDET_REQUIRE(has_kind(module, FuncKind::public_), ErrorCode::usage,
+                module.functions.empty() ? "" : module.functions.back().loc.text(), "the module '",
                 module.name, "' has no public function to call");
   verify(module);
   ModuleData data;

@@ -51,6 +51,18 @@ void store_element(const Value& tensor, std::initializer_list<Located> indices, 
          ir::place_of(tensor.expr()));
 }
 
+/// Refuses a part of dimension `d` that is known to reach outside.
+void check_part(const Located& begin, const Expr& size, const ir::TensorInfo& info, size_t d,
+                SourceLoc at) {
+  int64_t first = 0, count = 0, extent = 0;
+  if (!ir::is_const_int(info.shape[d], &extent)) return;
+  (void)ir::is_const_int(begin.value.expr(), &first);
+  (void)ir::is_const_int(size, &count);
+  HIDET_REQUIRE(first >= 0 && first <= extent && count <= extent - first, ErrorCode::usage,
+                at.text(), "slice() of ", count, " from ", first, " in dimension ", d,
+                " reaches outside; the extent is ", extent);
+}
+
 /// The strides of a tensor in elements, for layouts that have them.
 std::vector<Expr> strides_of(const ir::TensorInfo& info, SourceLoc at) {
   using Tag = Layout::Tag;
@@ -116,8 +128,11 @@ Handle Handle::slice(std::initializer_list<Located> begin,
                 ErrorCode::usage, at.text(), "slice() of a tensor of rank ", info.shape.size(),
                 " takes ", info.shape.size(), " offsets and as many extents");
   FunctionRecorder& r = recording(at, "slice()");
-  ir::TensorInfo part{info.dtype, exprs(shape), Layout::strided(strides_of(info, at)),
-                      ir::Scope::global};
+  std::vector<Value> values;
+  for (const Located& l : shape) values.push_back(l.value);
+  const std::vector<Expr> sizes = extents(values, at);
+  for (size_t d = 0; d < sizes.size(); d++) check_part(begin.begin()[d], sizes[d], info, d, at);
+  ir::TensorInfo part{info.dtype, sizes, Layout::strided(strides_of(info, at)), ir::Scope::global};
   const Value data = pointer(begin, at);
   const VarRef var = ir::make_var("slice", Type::tensor(std::move(part)), false, at);
   r.emit(ir::make_stmt<ir::DeclTensor>(at, var, data.expr()), {&data}, nullptr);

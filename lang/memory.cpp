@@ -7,8 +7,7 @@
 namespace hidet::lang {
 using namespace detail;
 
-namespace {
-std::vector<Expr> extents(const std::vector<Value>& shape, SourceLoc at) {
+std::vector<Expr> detail::extents(const std::vector<Value>& shape, SourceLoc at) {
   std::vector<Expr> out;
   for (const Value& v : shape) {
     HIDET_REQUIRE(v.expr() && v.type().is_scalar() && v.dtype().is_integer(), ErrorCode::usage,
@@ -24,6 +23,7 @@ std::vector<Expr> extents(const std::vector<Value>& shape, SourceLoc at) {
   return out;
 }
 
+namespace {
 Handle declare(const std::string& name, DType dtype, const std::vector<Value>& shape,
                const Layout& layout, ir::Scope scope, SourceLoc at) {
   FunctionRecorder& r = recording(at, ir::scope_name(scope));

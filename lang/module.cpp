@@ -51,8 +51,12 @@ FuncHandle ScriptModule::func(ir::FuncKind kind, const std::string& name, const 
     Function f(recorder);
     try {
       define(f);
-    } catch (...) {
+    } catch (const Error& e) {
       // What a destructor noticed came first, and is often the cause.
+      if (recorder.pending()) std::rethrow_exception(recorder.pending());
+      if (!e.where().empty()) throw;
+      throw Error(e.code(), std::string(e.what()) + " (in '" + name + "')", SourceLoc(at).text());
+    } catch (...) {
       if (recorder.pending()) std::rethrow_exception(recorder.pending());
       throw;
     }

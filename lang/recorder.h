@@ -211,6 +211,9 @@ void require_signature(const char* name, const std::vector<ir::Located>& args, c
 ir::Value bound(const char* name, const std::vector<ir::Located>& args, const ir::Type& type,
                 std::vector<int64_t> attrs, SourceLoc at);
 
+/// A tensor's shape; Error(usage) where an extent is no integer, negative or may change.
+std::vector<Expr> extents(const std::vector<Value>& shape, SourceLoc at);
+
 /// An identifier that C takes; Error(usage) else.
 void check_name(const std::string& name, const char* what, SourceLoc at);
 

@@ -39,6 +39,9 @@ bool is_imm(const Expr& e) { return e->kind == Kind::IntImm || e->kind == Kind::
 Expr retype(const Expr& e, DType to, SourceLoc loc) {
   if (e->type.dtype() == to) return e;
   if (const IntImm* i = as<IntImm>(e)) {
+    HIDET_REQUIRE(e->type.dtype().is_boolean() == to.is_boolean(), ErrorCode::usage, loc.text(),
+                  "a constant of type ", e->type.text(), " meets an operand of type ", to.name(),
+                  "; cast one of them");
     if (to.is_float()) return make_float(static_cast<double>(i->value), Type(to), loc);
     HIDET_REQUIRE(fits(i->value, to), ErrorCode::usage, loc.text(), "the constant ", i->value,
                   " does not fit ", to.name(), " of the other operand; cast one of them");

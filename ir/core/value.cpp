@@ -103,7 +103,7 @@ Expr coerce(const Value& v, const Type& to, const std::string& what, SourceLoc l
   const bool lanes = numbers && (from.lanes() == to.lanes() || from.lanes() == 1);
   const IntImm* i = as<IntImm>(v.expr());
   const bool is_float_imm = as<FloatImm>(v.expr()) != nullptr;
-  const bool imm = (i && !(to.dtype().is_boolean() && !from.dtype().is_boolean())) ||
+  const bool imm = (i && to.dtype().is_boolean() == from.dtype().is_boolean()) ||
                    (is_float_imm && to.dtype().is_float());
   const bool ints = numbers && from.dtype().is_integer() && to.dtype().is_integer();
   HIDET_REQUIRE(lanes && (imm || ints || from.dtype() == to.dtype()), ErrorCode::usage, loc.text(),

@@ -55,6 +55,30 @@ class FunctionVerifier {
     for (const Expr& e : t.tensor_info().layout.strides) use(e);
   }
 
+  /// Constant indices of constant extents, in code that may run. Passes may meet them behind conditions that they have not folded yet.
+  void inside(const Node& n) const {
+    if (lowered_ || dead_) return;
+    const Element* read = as<Element>(&n);
+    const ElementStore* write = as<ElementStore>(&n);
+    const AddressOf* address = as<AddressOf>(&n);
+    if ((!read || read->guarded) && (!write || write->guarded) && !address) return;
+    const Expr& tensor = read ? read->tensor : write ? write->tensor : address->tensor;
+    const auto& indices = read ? read->indices : write ? write->indices : address->indices;
+    const int lanes = read ? read->type.lanes() : write ? write->value->type.lanes() : 1;
+    const std::vector<Expr>& shape = tensor->type.tensor_info().shape;
+    for (size_t d = 0; d < indices.size(); d++) {
+      int64_t i = 0, extent = 0;
+      if (!is_const_int(indices[d], &i) || !is_const_int(shape[d], &extent)) continue;
+      const int64_t count = d + 1 == indices.size() ? lanes : 1;
+      const int64_t most =
+          address ? extent : extent - count;  // behind the end lies an address, too
+      const Var* v = as<Var>(tensor);
+      HIDET_REQUIRE(i >= 0 && i <= most, ErrorCode::usage, place(n), count, " from index ", i,
+                    " in dimension ", d, " of '", v ? v->name : "",
+                    "' reaches outside; the extent is ", extent, " (in '", f_.name, "')");
+    }
+  }
+
   std::string place(const Node& n) const { return n.loc.line ? n.loc.text() : f_.loc.text(); }
 
   void use(const Expr& e) {
@@ -72,6 +96,7 @@ class FunctionVerifier {
                   "a task-level node in '", f_.name, "'");
       if (const Prim* p = as<Prim>(&n)) prim(*p);
       check_types(n, f_, module_);
+      inside(n);
     });
   }
   void prim(const Prim& p) {
@@ -84,10 +109,12 @@ class FunctionVerifier {
                   row->target == PrimTarget::cuda ? "for CUDA" : "for the CPU", " only");
   }
   /// A body in a scope of its own.
-  void nested(const Stmt& s) {
+  void nested(const Stmt& s, bool never_runs = false) {
     if (!s) return;
     const auto saved_visible = visible_;
+    const bool outer = std::exchange(dead_, dead_ || never_runs);
     stmt(s);
+    dead_ = outer;
     visible_ = saved_visible;
   }
   void define(const VarRef& v) {
@@ -118,6 +145,7 @@ class FunctionVerifier {
 
   void stmt(const Stmt& s) {
     check_types(*s, f_, module_);
+    inside(*s);
     switch (s->kind) {
       case Kind::Seq:
         for (const Stmt& child : as<Seq>(s)->body) stmt(child);
@@ -152,8 +180,10 @@ class FunctionVerifier {
       case Kind::If: {
         const If& i = *as<If>(s);
         use(i.cond);
-        nested(i.then);
-        return nested(i.otherwise);
+        int64_t holds = 0;
+        const bool known = is_const_int(i.cond, &holds);
+        nested(i.then, known && !holds);
+        return nested(i.otherwise, known && holds);
       }
       case Kind::Launch: check_launch(*as<Launch>(s), f_); [[fallthrough]];
       default: for_each_child(*s, [&](const Expr& e) { use(e); }, [&](const Stmt& c) { stmt(c); });
@@ -163,6 +193,7 @@ class FunctionVerifier {
   const Module& module_;
   const Function& f_;
   bool lowered_;
+  bool dead_ = false;           ///< under a condition that never holds
   const Node* loop_ = nullptr;  ///< the innermost around
   std::unordered_set<const Node*> visible_, bound_;
 };

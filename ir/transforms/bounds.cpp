@@ -160,7 +160,7 @@ Interval Bounds::prim(const Prim& p) const {
   const bool kernel = f_.kind == FuncKind::cuda_kernel;
   const std::vector<Expr>& extents = block ? f_.launch.block : f_.launch.grid;
   if (kernel && axis < extents.size() && is_const_int(extents[axis], &n)) most = std::min(most, n);
-  return is("thread_idx_") || is("block_idx_") ? Interval{0, most - 1} : Interval{0, most};
+  return is("thread_idx_") || is("block_idx_") ? Interval{0, most - 1} : Interval{1, most};
 }
 
 }  // namespace hidet::ir

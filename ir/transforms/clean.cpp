@@ -81,9 +81,9 @@ Stmt fold_for(Rewriter& self, const For& loop) {
   const For& n = *as<For>(changed);
   int64_t begin, end, step;
   if (n.how != LoopKind::serial || !is_const_int(n.begin, &begin) || !is_const_int(n.end, &end) ||
-      !is_const_int(n.step, &step))
+      !is_const_int(n.step, &step) || step < 1)
     return changed;
-  return end <= begin ? make_seq({}) : changed;
+  return turns_of(begin, end, step, n.var->type.dtype()) == 0 ? make_seq({}) : changed;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Needs: constant bounds (after folding).  Leaves: no loop marked unroll.
 #include "transforms/util.h"
 
+#include <hidet/ir/fold.h>
 #include <hidet/runtime/error.h>
 
 namespace hidet::ir {
@@ -19,6 +20,13 @@ Stmt refresh(const Stmt& s) {
       for (const VarRef& v : m->vars) add(v);
   });
   return substitute(s, fresh);
+}
+
+uint64_t turns_of(int64_t begin, int64_t end, int64_t step, DType t) {
+  if (eval_int(BinaryOp::ge, begin, end, t)) return 0;
+  return (static_cast<uint64_t>(end) - static_cast<uint64_t>(begin) - 1) /
+             static_cast<uint64_t>(step) +
+         1;
 }
 
 namespace {
@@ -46,13 +54,15 @@ Stmt unroll(Rewriter& self, const For& loop) {
                 "': its bounds are not constants");
   HIDET_REQUIRE(!has_jump(n.body), ErrorCode::usage, n.loc.text(), "cannot unroll the loop over '",
                 n.var->name, "': it has a break or continue");
-  constexpr int64_t kMost = 1 << 16;
-  HIDET_REQUIRE((end - begin) / step <= kMost, ErrorCode::usage, n.loc.text(),
-                "cannot unroll the loop over '", n.var->name, "': ", (end - begin) / step,
-                " copies are more than ", kMost);
+  constexpr uint64_t kMost = 1 << 16;
+  const uint64_t turns = turns_of(begin, end, step, n.var->type.dtype());
+  HIDET_REQUIRE(turns <= kMost, ErrorCode::usage, n.loc.text(), "cannot unroll the loop over '",
+                n.var->name, "': ", turns, " copies are more than ", kMost);
   std::vector<Stmt> copies;
-  for (int64_t i = begin; i < end; i += step)
-    copies.push_back(substitute(refresh(n.body), {{n.var.get(), make_int(i, n.var->type)}}));
+  for (uint64_t k = 0; k < turns; k++) {
+    const Expr i = make_int(begin + static_cast<int64_t>(k) * step, n.var->type);
+    copies.push_back(substitute(refresh(n.body), {{n.var.get(), i}}));
+  }
   return make_seq(std::move(copies));
 }
 

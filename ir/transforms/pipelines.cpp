@@ -115,12 +115,12 @@ std::vector<Pass> lowering(Target target) {
   // launch's extents may name symbols of the caller.
   const std::vector<Pass> front{lower_launches(), lower_mappings(), lower_guards()};
   if (target == Target::sim)
-    return {lower_launches(), lower_mappings(), simplify(), fold_branches()};
+    return {lower_launches(), lower_mappings(), simplify(), widen_loops(), fold_branches()};
   std::vector<Pass> out = front;
   // Unrolling before tensors folds register indices; vectorizing after it sees plain addresses. Halves
   // are widened last, when vectors exist.
   for (Pass& p : std::vector<Pass>{unroll_loops(), lower_tensors(), symbols_to_params(), simplify(),
-                                   vectorize_loops(), simplify()})
+                                   vectorize_loops(), simplify(), widen_loops()})
     out.push_back(std::move(p));
   // 64-bit index arithmetic costs a GPU two instructions or more; a CPU nothing.
   out.push_back(target == Target::cuda ? narrow_indices() : carry_quotients());
@@ -129,9 +129,10 @@ std::vector<Pass> lowering(Target target) {
 }
 
 std::vector<Pass> all_passes() {
-  return {lower_launches(),    lower_mappings(),  lower_guards(),    lower_tensors(),
-          symbols_to_params(), unroll_loops(),    vectorize_loops(), widen_halves(),
-          narrow_indices(),    carry_quotients(), simplify(),        fold_branches()};
+  return {lower_launches(),    lower_mappings(), lower_guards(),    lower_tensors(),
+          symbols_to_params(), unroll_loops(),   vectorize_loops(), widen_halves(),
+          narrow_indices(),    widen_loops(),    carry_quotients(), simplify(),
+          fold_branches()};
 }
 
 }  // namespace hidet::ir

@@ -13,6 +13,9 @@ inline bool is_loop(const Node& n, LoopKind how) {
   return n.kind == Kind::For && static_cast<const For&>(n).how == how;
 }
 
+/// How often `for (i = begin; i < end; i += step)` runs where all are constants of `t` (u64: bit patterns) and step is positive.
+uint64_t turns_of(int64_t begin, int64_t end, int64_t step, DType t);
+
 /// Left-to-right conjunction; true for an empty list.
 Expr all_of(const std::vector<Expr>& conditions);
 

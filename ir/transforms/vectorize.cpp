@@ -310,15 +310,15 @@ Stmt vectorize(Rewriter& self, const For& loop) {
                     is_const_int(n.step, &step) && step == 1,
                 ErrorCode::usage, n.loc.text(), "cannot vectorize the loop over '", n.var->name,
                 "': its bounds are not constants with step 1");
-  const int64_t lanes = std::max<int64_t>(end - begin, 0);
+  const uint64_t lanes = turns_of(begin, end, step, n.var->type.dtype());
   HIDET_REQUIRE(lanes <= 64, ErrorCode::usage, n.loc.text(), "cannot vectorize the loop over '",
                 n.var->name, "': ", lanes, " lanes are more than 64");
   const bool power = lanes > 1 && (lanes & (lanes - 1)) == 0;
-  if (!power) return copies(n, begin, lanes);
+  if (!power) return copies(n, begin, static_cast<int64_t>(lanes));
   try {
     return Vectorizer(n, begin, static_cast<int>(lanes)).run();
   } catch (const NotVectorizable&) {
-    return copies(n, begin, lanes);
+    return copies(n, begin, static_cast<int64_t>(lanes));
   }
 }
 
