@@ -460,14 +460,16 @@ class CEmitter final : public Emitter {
     const DType from = c.a->type.dtype(), to = c.type.dtype();
     if (to.is_boolean()) {
       if (from.is_boolean()) return {expr(c.a), 1};
-      const Expr a = from == bf16 ? make_cast(c.a, c.a->type.with_dtype(f32)) : c.a;
+      const bool half = from == bf16 || from == f16;
+      const Expr a = half ? make_cast(c.a, c.a->type.with_dtype(f32)) : c.a;
       return {
           cat({"__builtin_convertvector(", operand(a, 10), " != 0, ", prelude_.mask(c.type), ")"}),
           15};
     }
     if ((from == bf16 && to != f32) || (to == bf16 && from != f32))
       return {expr(make_cast(make_cast(c.a, c.a->type.with_dtype(f32)), c.type)), 1};
-    if (from == bf16 || to == bf16 || (from.is_float() && to.is_integer()))
+    if (from == bf16 || to == bf16 || (from == f16 && to == f32) ||
+        (from.is_float() && to.is_integer()))
       return function(prelude_.convert(c.a->type, c.type), {c.a});
     return {
         cat({"__builtin_convertvector(", (from.is_boolean() ? operand(c.a, 8) + " & 1" : expr(c.a)),

@@ -150,6 +150,29 @@ std::string Prelude::select(const Type& t) {
   return name;
 }
 
+void Prelude::widen_half(const std::string& name, const Type& from, const Type& to) {
+  const std::string F = type(from), T = type(to), bytes = std::to_string(4 * to.lanes());
+  // Clang narrows comparisons of widened halves to comparisons of halves, which x86 does lane by lane: the empty asm hides where
+  // the value came from. Its operand must fit a register.
+  if (once("native vectors"))
+    add("#if defined __clang__ && defined __x86_64__\n"
+        "#if defined __AVX512F__\n#define HIDET_NATIVE 64\n"
+        "#elif defined __AVX__\n#define HIDET_NATIVE 32\n"
+        "#else\n#define HIDET_NATIVE 16\n#endif\n"
+        "typedef float hidet_native __attribute__((vector_size(HIDET_NATIVE)));\n#endif\n");
+  const std::string head = "static inline " + T + " " + name + "(" + F + " x) { ",
+                    value = "__builtin_convertvector(x, " + T + ")";
+  std::string text = "#ifndef HIDET_NATIVE\n" + head + "return " + value + "; }\n";
+  if (to.lanes() >= 4)
+    text += "#elif " + bytes + " > HIDET_NATIVE\n" + head + "union { " + T +
+            " all; hidet_native parts[" + bytes + " / HIDET_NATIVE]; } u = {" + value +
+            "}; for (int i = 0; i < " + bytes +
+            " / HIDET_NATIVE; ++i) __asm__(\"\" : \"+v\"(u.parts[i])); return u.all; }\n#else\n" +
+            head + T + " y = " + value + "; __asm__(\"\" : \"+v\"(y)); return y; }\n";
+  else text += "#else\n" + head + "return " + value + "; }\n";
+  add(text + "#endif\n");
+}
+
 std::string Prelude::convert(const Type& from, const Type& to) {
   const std::string name = "hidet_cast_" + suffix(from) + "_" + suffix(to);
   if (from.is_vector()) {
@@ -168,7 +191,9 @@ std::string Prelude::convert(const Type& from, const Type& to) {
           "__builtin_convertvector((n & ((u >> 16) | 0x40u)) | (~n & r), " +
           B + "); }\n");
     }
-    if (f32_bf16 || bf16_f32) return name;
+    const bool f16_f32 = from.dtype() == f16 && to.dtype() == f32;
+    if (f16_f32 && once(name)) widen_half(name, from, to);
+    if (f32_bf16 || bf16_f32 || f16_f32) return name;
     return per_lane(name, to, from, 1, convert(Type(from.dtype()), Type(to.dtype())));
   }
   if (!once(name)) return name;

@@ -1,5 +1,5 @@
 // attention.cpp - softmax(q k * scale + mask) v, as exporters write it, becomes one operator, whose kernel keeps no scores
-// in memory. The scale is multiplied into q. CPU, f32.
+// in memory. The scale is multiplied into q. In graphs of f16 and bf16 the softmax may be in f32, between casts. CPU.
 #include <hidet/graph/ops.h>
 
 #include <optional>
@@ -36,7 +36,9 @@ bool shapes_fit(const Parts& p, const Tensor& y) {
   const auto narrow = [](const DimExpr& n) {
     return n.is_const() && n.value() >= 1 && n.value() <= kMostWidth;
   };
-  return p.q.dtype() == f32 && narrow(depth) && narrow(width) &&
+  const DType t = p.q.dtype();
+  if (p.mask.defined() && p.mask.dtype() != t) return false;
+  return (t == f32 || t == f16 || t == bf16) && t == p.v.dtype() && narrow(depth) && narrow(width) &&
          !(rows.is_const() && rows.value() < kLeastRows) && batch_fits(p.q, out) &&
          batch_fits(p.k, out) && batch_fits(p.v, out);
 }
@@ -47,9 +49,9 @@ class Matcher {
   explicit Matcher(const FlowGraph* readers) : readers_(readers) {}
 
   std::optional<Parts> match(const Tensor& shares, const Tensor& v) const {
-    const auto softmax = made_by(shares, "softmax");
+    const auto softmax = made_by(before_cast(shares), "softmax");
     if (!softmax || v.rank() < 2) return {};
-    const Tensor& x = softmax->inputs[0];
+    const Tensor x = before_cast(softmax->inputs[0]);
     const int64_t axis = softmax->attrs.integer("axis");
     if (axis != -1 && axis != x.rank() - 1) return {};
     if (std::optional<Parts> p = scores(x, v)) return p;
@@ -64,6 +66,13 @@ class Matcher {
   }
 
  private:
+  /// What a cast between f32 and a shorter float made `t` of; t where none did.
+  Tensor before_cast(const Tensor& t) const {
+    const auto cast = made_by(t, "cast");
+    const auto is_float = [](DType d) { return d == f32 || d == f16 || d == bf16; };
+    return cast && is_float(t.dtype()) && is_float(cast->inputs[0].dtype()) ? cast->inputs[0] : t;
+  }
+
   std::shared_ptr<const Operator> made_by(const Tensor& t, const char* name) const {
     const auto op = producer_of(t);
     const bool fits = op && op->def->name == name && (!readers_ || uses_of(*readers_, t) == 1);

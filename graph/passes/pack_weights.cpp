@@ -63,6 +63,10 @@ class Packer {
             {"dilation", a.integers("dilation")},
             {"pads", a.integers("pads")}};
   }
+  /// The templates compute in f32 and take shorter ones as storage.
+  static bool fits(const Tensor& t) {
+    return t.dtype() == f32 || t.dtype() == f16 || t.dtype() == bf16;
+  }
   static bool constant(const Tensor& t, size_t from) {
     const std::vector<DimExpr> s = t.shape_expr();
     for (size_t d = from; d < s.size(); d++)
@@ -73,7 +77,7 @@ class Packer {
   std::vector<Tensor> conv(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
     const int64_t groups = n.op->attrs.integer("groups");
     const Tensor& weight = in[1];
-    if (!is_weight(weight) || in[0].dtype() != f32 || !constant(weight, 0) ||
+    if (!is_weight(weight) || !fits(in[0]) || !constant(weight, 0) ||
         !in[0].shape_expr()[1].is_const())
       return {};
     const std::vector<DimExpr> w = weight.shape_expr();
@@ -109,7 +113,7 @@ class Packer {
 
   std::vector<Tensor> matmul(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
     const Tensor& b = in[1];
-    if (!is_weight(b) || b.rank() != 2 || in[0].rank() < 2 || in[0].dtype() != f32 ||
+    if (!is_weight(b) || b.rank() != 2 || in[0].rank() < 2 || !fits(in[0]) ||
         !constant(b, 0))
       return {};
     const int64_t columns = b.shape_expr()[1].value();

@@ -39,7 +39,7 @@ Stmt copy_run(const Value& to, const Value& from, const Value& count, int lanes)
   int64_t known = 0;
   if (is_const_int(count.expr(), &known)) return copy_values(to, from, known, lanes);
   return in_vectors(count, lanes, [&](const Value& at, int width) -> Stmt {
-    return make_stmt<Store>({}, to.expr(), at.expr(), make_load(from.expr(), at.expr(), width));
+    return make_stmt<Store>({}, to.expr(), at.expr(), load_f32(from, at, width));
   });
 }
 Stmt zero_run(const Value& to, const Value& count, int lanes) {
@@ -65,6 +65,7 @@ ConvWindow::ConvWindow(const FusedTask& fused) {
   const auto& at = fused.anchor.attrs;
   const auto channels = at.find("n");
   height = extent(x, 1), width = extent(x, 2), oh = extent(y, 1), ow = extent(y, 2);
+  dtype = dtype_of(x);
   c = extent_of(x, 3), n = channels == at.end() ? c : channels->second;
   r = at.at("kernel_h"), s = at.at("kernel_w"), sh = at.at("stride_h"), sw = at.at("stride_w");
   dh = at.at("dilation_h"), dw = at.at("dilation_w");
@@ -80,7 +81,8 @@ void ConvWindow::set_copied() {
 }
 
 int64_t ConvWindow::weight_bytes(int64_t columns) const {
-  return r * s * c * ((n + columns - 1) / columns * columns) * 4;
+  return r * s * c * ((n + columns - 1) / columns * columns) *
+         static_cast<int64_t>(dtype.bytes());
 }
 
 void ConvWindow::set_taps(TileKernel& t) const {

@@ -16,6 +16,7 @@ constexpr int64_t kPixels = 112, kPixelsLarge = 196, kTasks = 16;
 TileShape shape_in_place(const CpuTargetInfo& target, int64_t c);
 
 struct ConvWindow {
+  DType dtype;           ///< of image and weight
   int64_t c = 0, n = 0;  ///< input and output channels
   int64_t r = 1, s = 1, sh = 1, sw = 1, dh = 1, dw = 1, top = 0, left = 0, bottom = 0, right = 0;
   ir::Value height, width, oh, ow;
@@ -25,7 +26,7 @@ struct ConvWindow {
 
   explicit ConvWindow(const FusedTask& fused);
   bool is_point() const { return r == 1 && s == 1; }
-  /// Sets `pixel` and `row` for a copy of what is read.
+  /// Sets `pixel` and `row` for a copy of what is read, in f32.
   void set_copied();
   /// Bytes of the packed weight with column blocks of `columns`.
   int64_t weight_bytes(int64_t columns) const;

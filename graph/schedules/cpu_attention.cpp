@@ -105,8 +105,14 @@ class Attention {
 
   bool masked() const { return fused_.anchor.inputs.size() == 4; }
 
-  /// v is read where it lies: its rows are whole column blocks.
-  bool v_in_place() const { return e_ % shape_.columns() == 0; }
+  /// v is read where it lies: f32 whose rows are whole column blocks.
+  bool v_in_place() const {
+    return e_ % shape_.columns() == 0 && dtype_of(fused_.anchor.inputs[2]) == f32;
+  }
+  /// Input k at `indices` as f32.
+  Value load(int k, const std::vector<Value>& indices) const {
+    return Value(make_cast(fused_.load(k, indices).expr(), Type(f32)));
+  }
 
   Stmt tiles_of(const char* kind, const Value& height, const std::vector<Value>& args) const {
     return choose_rows(sizes_, height,
@@ -172,7 +178,7 @@ class Attention {
     const auto add = [&](const Value& j) {
       return RowLanes::put(
           values, j,
-          (RowLanes::get(values, j) + fused_.load(3, indices_of(3, at, row, key + j))).expr());
+          (RowLanes::get(values, j) + load(3, indices_of(3, at, row, key + j))).expr());
     };
     RowLanes::each(body, keys, shape_.lanes, add);
   }
@@ -286,7 +292,7 @@ class Attention {
     const bool one =
         shape.size() < 2 || (is_const_int(shape[shape.size() - 2], &rows) && rows == 1);
     return {one ? least(count, number(1)) : count, [this, at, row](const Value& i, const Value& j) {
-              return fused_.load(3, indices_of(3, at, row + i, j));
+              return load(3, indices_of(3, at, row + i, j));
             }};
   }
 
@@ -391,7 +397,7 @@ class Attention {
   /// to[0, d) = a row of q, through the prologue.
   Stmt copy_row(const Value& to, const std::vector<Value>& at, const Value& row) const {
     const auto copy = [&](const Value& d) {
-      return RowLanes::put(to, d, fused_.load(0, indices_of(0, at, row, d)).expr());
+      return RowLanes::put(to, d, load(0, indices_of(0, at, row, d)).expr());
     };
     std::vector<Stmt> body;
     RowLanes::each(body, number(d_), shape_.lanes, copy);
@@ -418,7 +424,7 @@ class Attention {
 bool accepts(const Task& t) {
   if (t.name != "attention") return false;
   for (const VarRef& x : t.inputs)
-    if (dtype_of(x) != f32) return false;
+    if (!is_f32_or_half(dtype_of(x))) return false;
   for (size_t k : {0, 2}) {
     int64_t n = 0;
     if (!is_const_int(shape_of(t.inputs[k]).back(), &n) || n < 1 || n > kKeys) return false;

@@ -177,8 +177,7 @@ class BatchMatmul {
             rows + (done / number(kRun) * number(shape_.rows * kDistance) + i * number(kDistance)));
         const Value source = declare(one, "source", from + (i * k + done));
         const auto copy = [&](const Value& at, int width) -> Stmt {
-          return make_stmt<Store>({}, to.expr(), at.expr(),
-                                  make_load(source.expr(), at.expr(), width));
+          return make_stmt<Store>({}, to.expr(), at.expr(), load_f32(source, at, width));
         };
         const Value whole =
             declare(one, "whole", count / number(shape_.lanes) * number(shape_.lanes));
@@ -201,8 +200,8 @@ class BatchMatmul {
 
 bool accepts(const Task& t) {
   if (t.name != "matmul" || t.inputs.size() != 2 || t.outputs.size() != 1) return false;
-  if (dtype_of(t.inputs[0]) != f32 || dtype_of(t.inputs[1]) != f32 || dtype_of(t.outputs[0]) != f32)
-    return false;
+  for (const VarRef& x : {t.inputs[0], t.inputs[1], t.outputs[0]})
+    if (!is_f32_or_half(dtype_of(x))) return false;
   const std::vector<Expr>&a = shape_of(t.inputs[0]), &b = shape_of(t.inputs[1]),
         &y = shape_of(t.outputs[0]);
   if (a.size() < 2 || b.size() < 2 || y.size() != std::max(a.size(), b.size())) return false;

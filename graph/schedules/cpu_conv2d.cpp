@@ -1,6 +1,6 @@
 // cpu_conv2d.cpp - convolution in NHWC with a packed weight (docs/cpu_kernels.md, 5), for images of known size: an implicit
 // product whose rows are output pixels. A task is an image, a block of pixels and a group of column blocks. Unless the
-// image can be read in place (1 x 1, stride 1), the rows that the block needs are copied to scratch with zeros around, so that
+// image can be read in place (1 x 1, stride 1, f32), the rows that the block needs are copied to scratch with zeros around, so that
 // the micro kernel has no borders and constant distances.
 #include "schedules/winograd.h"
 
@@ -37,7 +37,7 @@ class Conv {
     // The end pads matter only through the output's size.
     point_ = w.is_point() && w.top == 0 && w.left == 0 && (oh_ - 1) * sh_ < height_ &&
              (ow_ - 1) * sw_ < width_;
-    copied_ = !point_ || sh_ > 1 || sw_ > 1;
+    copied_ = !point_ || sh_ > 1 || sw_ > 1 || w.dtype != f32;
     if (copied_) window_.set_copied();
     else shape_ = shape_in_place(target, c_);
     if (const int64_t panels = fused.chosen("panels", 0)) shape_ = tile_shape(target, panels);
@@ -99,11 +99,11 @@ class Conv {
     f.name = name(p, columns);
     f.kind = FuncKind::cpu_internal;
     f.params = fused_.parameters();
-    const Type pointer = Type::pointer(Type(f32));
-    std::vector<VarRef> more{make_var("a", pointer), make_var("b", pointer)};
+    const Type panels = Type::pointer(Type(window_.dtype));
+    std::vector<VarRef> more{make_var("a", Type::pointer(Type(f32))), make_var("b", panels)};
     for (const char* n : {"image", "row", "column", "channel"})
       more.push_back(make_var(n, Type(i64)));
-    if (fetches()) more.push_back(make_var("ahead", pointer));
+    if (fetches()) more.push_back(make_var("ahead", panels));
     f.params.insert(f.params.end(), more.begin(), more.end());
     const Value image{Expr(more[2])}, row{Expr(more[3])}, column{Expr(more[4])},
         channel{Expr(more[5])};
@@ -264,7 +264,7 @@ class Conv {
 bool accepts(const Task& t) {
   if (t.name != "conv2d_nhwc") return false;
   const VarRef &x = t.inputs[0], &y = t.outputs[0];
-  if (dtype_of(x) != f32 || !constant_shape(x, 1) || !constant_shape(y, 1)) return false;
+  if (!is_f32_or_half(dtype_of(x)) || !constant_shape(x, 1) || !constant_shape(y, 1)) return false;
   for (size_t d = 1; d < 4; d++)
     if (extent_of(x, d) < 1 || extent_of(y, d) < 1) return false;
   return t.attrs.at("kernel_h") * t.attrs.at("kernel_w") > 0;

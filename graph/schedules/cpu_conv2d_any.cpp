@@ -21,7 +21,7 @@ class AnyConv {
   AnyConv(const FusedTask& fused, const CpuTargetInfo& target)
       : fused_(fused), w_(fused), shape_(tile_shape(target)) {
     point_ = w_.is_point() && w_.top == 0 && w_.left == 0 && w_.bottom == 0 && w_.right == 0;
-    copied_ = !point_ || w_.sh > 1 || w_.sw > 1;
+    copied_ = !point_ || w_.sh > 1 || w_.sw > 1 || w_.dtype != f32;
     if (!copied_) shape_ = shape_in_place(target, w_.c);
     if (const int64_t panels = fused.chosen("panels", 0)) shape_ = tile_shape(target, panels);
     blocks_ = (w_.n + shape_.columns() - 1) / shape_.columns();
@@ -61,8 +61,8 @@ class AnyConv {
     f.name = tile_name(rows, columns);
     f.kind = FuncKind::cpu_internal;
     const Type pointer = Type::pointer(Type(f32));
-    f.params = {make_var("a", pointer), make_var("b", pointer), make_var("line", Type(i64)),
-                make_var("to", pointer)};
+    f.params = {make_var("a", pointer), make_var("b", Type::pointer(Type(w_.dtype))),
+                make_var("line", Type(i64)), make_var("to", pointer)};
     ConvWindow window = w_;
     window.row = Value(Expr(f.params[2]));
     TileKernel t;
@@ -262,7 +262,7 @@ class AnyConv {
 bool accepts(const Task& t) {
   if (t.name != "conv2d_nhwc") return false;
   const VarRef &x = t.inputs[0], &y = t.outputs[0];
-  if (dtype_of(x) != f32 || (constant_shape(x, 1) && constant_shape(y, 1))) return false;
+  if (!is_f32_or_half(dtype_of(x)) || (constant_shape(x, 1) && constant_shape(y, 1))) return false;
   if (!constant_shape(x, 3) || extent_of(x, 3) < 1 || t.attrs.at("n") < 1) return false;
   return t.attrs.at("kernel_h") * t.attrs.at("kernel_w") > 0;
 }

@@ -164,7 +164,7 @@ class Depthwise {
 bool accepts(const Task& t) {
   if (t.name != "depthwise_nhwc") return false;
   const VarRef& x = t.inputs[0];
-  if (dtype_of(x) != f32 || !constant_shape(x, 3) || extent_of(x, 3) < 1) return false;
+  if (!is_f32_or_half(dtype_of(x)) || !constant_shape(x, 3) || extent_of(x, 3) < 1) return false;
   for (const VarRef& tensor : {x, t.outputs[0]})
     for (size_t d = 1; d < 3; d++)
       if (constant_shape(tensor, d) && extent_of(tensor, d) < 1) return false;

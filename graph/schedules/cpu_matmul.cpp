@@ -1,6 +1,7 @@
 // cpu_matmul.cpp - products with a packed weight (docs/cpu_kernels.md, 3). A task is a block of rows times a group of
 // column blocks; rows go through the micro kernel in even parts. Rows whose distance is a multiple of a page fall
-// into one set of the L1 cache: those are copied to scratch first, with a longer distance. A long K goes in blocks, so that rows
+// into one set of the L1 cache: those are copied to scratch first, with a longer distance, and so are f16 and bf16, as f32 (their
+// panels are widened as they are loaded). A long K goes in blocks, so that rows
 // and panels stay in the L2 cache. While a column block is multiplied, the next one is prefetched. A tile's results go to
 // scratch and from there through the epilogue, which so is written once and not in every tile. Many rows go through Strassen's seven products.
 #include "schedules/one_row.h"
@@ -41,7 +42,8 @@ class PackedMatmul {
     rows_ = Value(size_of(outer_));
     k_ = extent_of(a, as.size() - 1);
     n_ = fused.anchor.attrs.at("n");
-    copied_ = k_ * 4 % 4096 == 0 || k_ > 1024;
+    weight_ = dtype_of(fused.anchor.inputs[1]);
+    copied_ = dtype_of(a) != f32 || k_ * 4 % 4096 == 0 || k_ > 1024;
     distance_ = copied_ ? k_ + 16 : k_;
     depth_ = equal_blocks(k_, fused.chosen("depth", kDepth));
     blocks_ = (n_ + shape_.columns() - 1) / shape_.columns();
@@ -95,7 +97,7 @@ class PackedMatmul {
   bool has_halves(const CpuTargetInfo& target) const {
     int64_t m = 0;
     const bool rows = !is_const_int(rows_.expr(), &m) || m >= kLeastRows;
-    return target.fewer_products && rows && n_ >= kLeastColumns && k_ >= kLeastDepth &&
+    return target.fewer_products && weight_ == f32 && rows && n_ >= kLeastColumns && k_ >= kLeastDepth &&
            Strassen::fits(k_, shape_) && fused_.chosen("strassen", 1);
   }
 
@@ -132,7 +134,10 @@ class PackedMatmul {
     t.whole_steps = depth_ % shape_.k_step == 0;
     const Begin begin = halves_ ? Begin::either : depth_ < k_ ? Begin::sums : Begin::zero;
     return raw_tile(tile_name(rows, columns), t, rows, distance_,
-                    {.runtime_k = halves_.has_value(), .prefetches = true, .begin = begin});
+                    {.runtime_k = halves_.has_value(),
+                     .prefetches = true,
+                     .begin = begin,
+                     .panels = weight_});
   }
 
   /// tile_C(height, rows of A, panels, K, results, adds, ahead, ahead_step): one place for all heights, or the compiler copies the tiles to
@@ -454,6 +459,7 @@ class PackedMatmul {
   OneRow one_row_;
   TileShape shape_;
   int64_t row_block_;
+  DType weight_;
   std::vector<Expr> outer_;
   Value rows_;
   int64_t k_ = 0, depth_ = 0, n_ = 0, distance_ = 0, blocks_ = 0, group_ = 1;
@@ -464,7 +470,8 @@ class PackedMatmul {
 bool accepts(const Task& t) {
   if (t.name != "matmul_packed") return false;
   const VarRef& a = t.inputs[0];
-  return dtype_of(a) == f32 && constant_shape(a, shape_of(a).size() - 1) &&
+  return is_f32_or_half(dtype_of(a)) && is_f32_or_half(dtype_of(t.inputs[1])) &&
+         constant_shape(a, shape_of(a).size() - 1) &&
          extent_of(a, shape_of(a).size() - 1) > 0;
 }
 

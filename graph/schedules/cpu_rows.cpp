@@ -1,4 +1,4 @@
-// cpu_rows.cpp - softmax of f32 along the last axis (docs/cpu_kernels.md, 7). A row is read once, through the prologue, into scratch
+// cpu_rows.cpp - softmax along the last axis (docs/cpu_kernels.md, 7). A row is read once, through the prologue, into scratch
 // memory, where it stays in the L1 cache; it is filled up to whole vectors with -inf, which adds nothing to the sum.
 #include "schedules/row_lanes.h"
 #include "schedules/tile.h"
@@ -48,7 +48,7 @@ class SoftmaxRows {
       return indices;
     };
     const auto keep = [&](const Value& j) {
-      return RowLanes::put(values, j, fused_.load(0, position(j)).expr());
+      return RowLanes::put(values, j, make_cast(fused_.load(0, position(j)).expr(), Type(f32)));
     };
     const auto larger = [&](const Value& lane, const Value& j) {
       return RowLanes::combine(top, lane, RowLanes::get(values, j), RowLanes::larger_of);
@@ -77,7 +77,7 @@ class SoftmaxRows {
 };
 
 bool accepts(const Task& t) {
-  return t.name == "softmax" && dtype_of(t.inputs[0]) == f32 &&
+  return t.name == "softmax" && is_f32_or_half(dtype_of(t.inputs[0])) &&
          t.attrs.at("axis") == t.attrs.at("rank") - 1;
 }
 

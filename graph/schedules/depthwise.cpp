@@ -16,14 +16,14 @@ Stmt kernel_row(const DepthwiseGroup& g, const std::vector<VarRef>& acc, const V
   std::vector<Value> weights;
   for (int64_t s = 0; s < w.s; s++) {
     const Value at = (r * number(w.s) + number(s)) * number(w.c);
-    weights.push_back(declare(out, "w", Value(make_load(g.weights.expr(), at.expr(), g.width))));
+    weights.push_back(declare(out, "w", Value(load_f32(g.weights, at, g.width))));
   }
   const int64_t reach = (g.pixels - 1) * w.sw + (w.s - 1) * w.dw + 1;
   for (int64_t k = 0; k < reach; k++) {
     if (g.reads && !g.reads(k)) continue;
     const VarRef x = make_var("x", Type::vector(f32, g.width));
     std::vector<Stmt> uses{
-        make_stmt<DeclVar>({}, x, make_load(line.expr(), index(k * w.pixel), g.width))};
+        make_stmt<DeclVar>({}, x, load_f32(line, number(k * w.pixel), g.width))};
     for (int64_t p = 0; p < g.pixels; p++) {
       const int64_t tap = k - p * w.sw;
       if (tap < 0 || tap % w.dw || tap / w.dw >= w.s) continue;

@@ -52,6 +52,8 @@ Value FusedTask::load(int k, const std::vector<Value>& indices) const {
 
 FusedTask::Stored FusedTask::finish(std::vector<Value> indices, Value value,
                                     std::vector<Stmt>* lets) const {
+  if (!anchor.outputs.empty())
+    value = Value(make_cast(value.expr(), Type(dtype_of(anchor.outputs[0]))));
   for (const EpilogueStep& step : epilogue) {
     const VarRef& from = step.task.inputs.at(static_cast<size_t>(step.from));
     const InverseMap& map = *step.task.inverse_maps.at(static_cast<size_t>(step.from));

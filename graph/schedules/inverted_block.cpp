@@ -86,14 +86,16 @@ class Block {
     Function f;
     std::vector<Value> values;
   };
-  Signature signature(const std::string& name, const std::vector<const char*>& pointers,
+  Signature signature(const std::string& name,
+                      const std::vector<std::pair<const char*, DType>>& pointers,
                       const std::vector<const char*>& numbers) const {
     Signature s;
     s.f.name = name;
     s.f.kind = FuncKind::cpu_internal;
     s.f.params = fused_.parameters();
     const size_t own = s.f.params.size();
-    for (const char* p : pointers) s.f.params.push_back(make_var(p, Type::pointer(Type(f32))));
+    for (const auto& [p, dtype] : pointers)
+      s.f.params.push_back(make_var(p, Type::pointer(Type(dtype))));
     for (const char* n : numbers) s.f.params.push_back(make_var(n, Type(i64)));
     for (size_t i = own; i < s.f.params.size(); i++) s.values.emplace_back(Expr(s.f.params[i]));
     return s;
@@ -121,7 +123,7 @@ class Block {
 
   /// expand_PxC(parameters..., pixels, panels, to, image, row, column, channel): some pixels of a line, into the ring.
   Function expanding_tile(int64_t pixels, int64_t columns) const {
-    Signature s = signature(named("expand_", pixels, columns), {"a", "b", "to"},
+    Signature s = signature(named("expand_", pixels, columns), {{"a", f32}, {"b", w_.dtype}, {"to", f32}},
                             {"image", "row", "column", "channel"});
     const std::vector<Value>& v = s.values;
     TileKernel t = tile_of(shape_, pixels, columns, k_, v[0], v[1]);
@@ -136,7 +138,7 @@ class Block {
   /// row_C(parameters..., ring, weights, to, image, output row, first line, channel): an output row in C channels, into the output
   /// or, for what comes behind, into the pixels `to`.
   Function row(int64_t columns) const {
-    Signature s = signature("row_" + std::to_string(columns), {"ring", "w", "to"},
+    Signature s = signature("row_" + std::to_string(columns), {{"ring", f32}, {"w", w_.dtype}, {"to", f32}},
                             {"image", "row", "begin", "channel"});
     const std::vector<Value>& v = s.values;
     s.f.body = even_runs(split_evenly(ow_, kDepthwiseGroup), [&](const Value& at, int64_t pixels) {
@@ -160,7 +162,7 @@ class Block {
 
   /// project_PxC(parameters..., pixels, panels, image, row, column, channel): some pixels of an output row.
   Function projecting_tile(int64_t pixels, int64_t columns) const {
-    Signature s = signature(named("project_", pixels, columns), {"a", "b"},
+    Signature s = signature(named("project_", pixels, columns), {{"a", f32}, {"b", w_.dtype}},
                             {"image", "row", "column", "channel"});
     const std::vector<Value>& v = s.values;
     TileKernel t = tile_of(narrow_, pixels, columns, w_.c, v[0], v[1]);
@@ -265,6 +267,15 @@ class Block {
     });
   }
 
+  /// A line of the source: for a 1 x 1 convolution in f32, what is stored shorter in scratch.
+  Value widened_line(std::vector<Stmt>& body, const Value& line) const {
+    const Value from = declare(body, "from", line);
+    if (!expand_ || w_.dtype == f32) return from;
+    const Value wide = declare(body, "wide", scratch_floats(2, number(width_ * k_)));
+    body.push_back(copy_values(wide, from, width_ * k_, shape_.lanes));
+    return wide;
+  }
+
   Stmt new_line(const Task& t, const Value& line, const Value& ring, const Value& channel,
                 int64_t columns) const {
     std::vector<Stmt> body, inside;
@@ -273,7 +284,7 @@ class Block {
     const auto place = [&](const Value& at) {
       return to + (at + number(w_.left)) * number(w_.pixel);
     };
-    const Value from = declare(inside, "from", t.x + h * number(width_ * k_));
+    const Value from = widened_line(inside, t.x + h * number(width_ * k_));
     inside.push_back(zero_values(to, w_.left * w_.pixel, shape_.lanes));
     if (expand_)
       inside.push_back(
@@ -311,13 +322,14 @@ class Block {
 };
 
 bool known(const VarRef& image) {
-  if (dtype_of(image) != f32 || !constant_shape(image, 1)) return false;
+  if (!is_f32_or_half(dtype_of(image)) || !constant_shape(image, 1)) return false;
   for (size_t d = 1; d < 4; d++)
     if (extent_of(image, d) < 1) return false;
   return true;
 }
 int64_t image_bytes(const VarRef& image) {
-  return extent_of(image, 1) * extent_of(image, 2) * extent_of(image, 3) * 4;
+  return extent_of(image, 1) * extent_of(image, 2) * extent_of(image, 3) *
+         static_cast<int64_t>(dtype_of(image).bytes());
 }
 /// A 1 x 1 convolution that reads every pixel once.
 bool is_point(const Task& t) {
@@ -333,6 +345,7 @@ bool is_point(const Task& t) {
 
 bool takes_expansion(const Task& depthwise, const FusedTask& before) {
   if (!is_point(before.anchor) || before.before || before.prologues[0]) return false;
+  if (dtype_of(before.anchor.inputs[0]) != dtype_of(depthwise.inputs[0])) return false;
   if (!known(depthwise.inputs[0]) || !known(depthwise.outputs[0])) return false;
   // Lines that no output row reads would be computed, too.
   const auto& at = depthwise.attrs;
@@ -343,6 +356,7 @@ bool takes_expansion(const Task& depthwise, const FusedTask& before) {
 bool takes_depthwise(const Task& projection, const FusedTask& before) {
   const Task& middle = before.anchor;
   if (!is_point(projection) || middle.name != "depthwise_nhwc" || before.prologues[0]) return false;
+  if (dtype_of(middle.inputs[0]) != dtype_of(projection.inputs[0])) return false;
   if (!known(middle.inputs[0]) || !known(middle.outputs[0])) return false;
   return image_bytes(middle.outputs[0]) >= kWorthBehind && known(projection.outputs[0]);
 }

@@ -18,6 +18,7 @@ std::string name_of(int64_t columns) { return "row_" + std::to_string(columns); 
 OneRow::OneRow(const FusedTask& fused, const CpuTargetInfo& target)
     : fused_(fused),
       shape_(tile_shape(target, kPanels)),
+      dtype_(dtype_of(fused.anchor.inputs[0])),
       k_(extent_of(fused.anchor.inputs[0], shape_of(fused.anchor.inputs[0]).size() - 1)),
       n_(fused.anchor.attrs.at("n")) {}
 
@@ -27,7 +28,7 @@ std::vector<Function> OneRow::functions() const {
   return out;
 }
 
-/// row_C(parameters..., column block)
+/// row_C(parameters..., column block[, the widened row])
 Function OneRow::block(int64_t columns) const {
   Function f;
   f.name = name_of(columns);
@@ -35,6 +36,8 @@ Function OneRow::block(int64_t columns) const {
   f.params = fused_.parameters();
   const VarRef number_of_block = make_var("block", Type(u32));
   f.params.push_back(number_of_block);
+  const VarRef wide = make_var("a", Type::pointer(Type(f32)));
+  if (widens()) f.params.push_back(wide);
   std::vector<Stmt> body;
   const Value block = declare(body, "at", Value(make_cast(number_of_block, Type(i64))));
   const std::vector<Value> row(shape_of(fused_.anchor.inputs[0]).size() - 1, number(0));
@@ -44,7 +47,7 @@ Function OneRow::block(int64_t columns) const {
   t.panel_stride = k_ * kPanelColumns;
   t.run = k_;
   t.row_offset = {0};
-  t.a = pointer_to(fused_.anchor.inputs[0]);
+  t.a = widens() ? Value(Expr(wide)) : pointer_to(fused_.anchor.inputs[0]);
   t.b = declare(body, "b",
                 pointer_to(fused_.anchor.inputs[1]) + block * number(k_ * shape_.columns()));
   t.store = [&](int64_t, const Value& c, const Value& value) {
@@ -59,17 +62,26 @@ Function OneRow::block(int64_t columns) const {
 
 Stmt OneRow::run() const {
   const int64_t blocks = (n_ + shape_.columns() - 1) / shape_.columns();
-  const int64_t grain = std::max<int64_t>(1, kGrainBytes / (4 * k_ * shape_.columns()));
-  return loop(
+  const auto bytes = static_cast<int64_t>(dtype_.bytes());
+  const int64_t grain = std::max<int64_t>(1, kGrainBytes / (bytes * k_ * shape_.columns()));
+  std::vector<Stmt> body;
+  Value wide;
+  if (widens()) {
+    wide = declare(body, "wide", scratch_floats(0, number(k_)));
+    body.push_back(copy_values(wide, pointer_to(fused_.anchor.inputs[0]), k_, shape_.lanes));
+  }
+  body.push_back(loop(
       "block", index(blocks), LoopKind::parallel,
       [&](const Value& block) {
         return choose_columns(n_, shape_, block, [&](int64_t columns) {
           std::vector<Value> arguments = parameter_values(fused_);
           arguments.emplace_back(make_cast(block.expr(), Type(u32)));
+          if (widens()) arguments.push_back(wide);
           return call(name_of(columns), arguments);
         });
       },
-      grain);
+      grain));
+  return make_seq(std::move(body));
 }
 
 }  // namespace hidet::graph

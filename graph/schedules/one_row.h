@@ -17,9 +17,12 @@ class OneRow {
 
  private:
   ir::Function block(int64_t columns) const;
+  /// The row is not f32: it is widened first.
+  bool widens() const { return dtype_ != f32; }
 
   const FusedTask& fused_;
   TileShape shape_;
+  DType dtype_;
   int64_t k_, n_;
 };
 

@@ -68,6 +68,13 @@ int64_t equal_blocks(int64_t n, int64_t most) {
   return n;
 }
 
+bool is_f32_or_half(DType t) { return t == f32 || t == f16 || t == bf16; }
+
+Expr load_f32(const Value& from, const Value& at, int lanes) {
+  const Expr value = make_load(from.expr(), at.expr(), lanes);
+  return make_cast(value, value->type.with_dtype(f32));
+}
+
 Value pointer_to(const VarRef& tensor) {
   return Value(make_address(tensor, std::vector<Expr>(shape_of(tensor).size(), index(0))));
 }
@@ -153,7 +160,7 @@ Stmt pack_columns(const Value& panels, const Value& from, const Value& width, co
                   source = declare(row, "source", from + (kk * distance + c));
       std::vector<Stmt> part{zero_values(to, columns, shape.lanes)};
       part.push_back(loop("j", (width - c).expr(), LoopKind::serial, [&](const Value& j) -> Stmt {
-        return make_stmt<Store>({}, to.expr(), j.expr(), make_load(source.expr(), j.expr()));
+        return make_stmt<Store>({}, to.expr(), j.expr(), load_f32(source, j));
       }));
       row.push_back(make_stmt<If>({}, (width - c >= number(columns)).expr(),
                                   copy_values(to, source, columns, shape.lanes),
@@ -181,7 +188,7 @@ Stmt choose_columns(int64_t n, const TileShape& shape, const Value& block,
 
 Stmt copy_values(const Value& to, const Value& from, int64_t count, int lanes) {
   return in_chunks(count, lanes, [&](const Value& at, int width) -> Stmt {
-    return make_stmt<Store>({}, to.expr(), at.expr(), make_load(from.expr(), at.expr(), width));
+    return make_stmt<Store>({}, to.expr(), at.expr(), load_f32(from, at, width));
   });
 }
 
@@ -312,7 +319,7 @@ class TileWriter {
       const int64_t column = j * t_.shape.lanes;
       const Value at = k * number(t_.b_step) +
                        number(column / kPanelColumns * t_.panel_stride + column % kPanelColumns);
-      w.push_back(declare(out, "w", Value(make_load(b.expr(), at.expr(), lanes_of(j)))));
+      w.push_back(declare(out, "w", Value(load_f32(b, at, lanes_of(j)))));
       if (t_.other.expr()) add_other(out, w.back(), at);
     }
     for (size_t i = 0; i < t_.row_offset.size(); i++) {
@@ -329,7 +336,7 @@ class TileWriter {
   }
 
   void add_other(std::vector<Stmt>& out, Value& w, const Value& at) const {
-    const Expr other = make_load(t_.other.expr(), at.expr(), t_.shape.lanes);
+    const Expr other = load_f32(t_.other, at, t_.shape.lanes);
     w = declare(out, "w", Value(call_math("fma", {sign_.expr(), other, w.expr()})));
     out.push_back(make_stmt<Store>({}, t_.kept.expr(), at.expr(), w.expr()));
   }
@@ -352,11 +359,11 @@ Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t r
     f.params.push_back(make_var(called, type));
     return Value(Expr(f.params.back()));
   };
-  const Type pointer = Type::pointer(Type(f32));
+  const Type pointer = Type::pointer(Type(f32)), panels = Type::pointer(Type(how.panels));
   t.a = parameter("a", pointer);
-  t.b = parameter("b", pointer);
+  t.b = parameter("b", panels);
   if (how.adds_panels) {
-    t.other = parameter("other", pointer);
+    t.other = parameter("other", panels);
     t.sign = parameter("sign", Type(f32));
     t.kept = parameter("kept", pointer);
   }
@@ -364,7 +371,7 @@ Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t r
   const Value to = parameter("to", pointer);
   if (how.begin == Begin::either) t.begin_if = parameter("adds", Type(i64)) != number(0);
   if (how.prefetches) {
-    t.ahead = parameter("ahead", pointer);
+    t.ahead = parameter("ahead", panels);
     t.ahead_step = parameter("ahead_step", Type(i64));
     t.ahead_panels = (t.columns + kPanelColumns - 1) / kPanelColumns;
   }

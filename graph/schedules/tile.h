@@ -37,7 +37,7 @@ struct TileKernel {
   TileShape shape;
   int64_t columns = 0;              ///< valid columns, at most shape.columns()
   std::vector<int64_t> row_offset;  ///< elements from `a` to each row
-  ir::Value a, b;                   ///< f32 pointers: first row; first panel
+  ir::Value a, b;                   ///< pointers: first row, of f32; first panel, of any dtype that load_f32 takes
   int64_t panel_stride = 0;         ///< elements of `b` from a panel to the next
   int64_t b_step = kPanelColumns;   ///< elements of `b` from one k to the next
   /// Loops around the contiguous run of K: extent, and elements of `a` from one step to the next.
@@ -69,6 +69,7 @@ struct RawTile {
   Begin begin =
       Begin::zero;  ///< sums: what `to` holds; either: that where the argument `adds` is not 0
   int64_t to_distance = 0;  ///< elements from a row of results to the next; 0: shape.columns()
+  DType panels = f32;       ///< dtype of `b`
 };
 /// name(a, b, [other, sign, kept,] [k,] to, [adds,] [ahead, ahead_step]): `t`, whose operands are set here, for `rows` rows `row_distance` elements apart; the
 /// results go to to[row][shape.columns()].
@@ -99,12 +100,16 @@ ir::Stmt choose_columns(int64_t n, const TileShape& shape, const ir::Value& bloc
 /// body(at, width) for [0, count), count known: whole vectors in a loop, then shorter ones.
 ir::Stmt in_chunks(int64_t count, int lanes,
                    const std::function<ir::Stmt(const ir::Value& at, int width)>& body);
-/// to[0, count) = from[0, count), count known: whole vectors, then single values.
+/// to[0, count) = from[0, count), count known: whole vectors, then single values; as load_f32 reads them.
 ir::Stmt copy_values(const ir::Value& to, const ir::Value& from, int64_t count, int lanes);
 /// to[0, count) = 0.
 ir::Stmt zero_values(const ir::Value& to, int64_t count, int lanes);
 
 // --- small pieces
+/// Dtypes that the f32 templates take: what is stored in 16 bits is widened as it is loaded, and rounded once as it is stored.
+bool is_f32_or_half(DType t);
+/// from[at] as f32, `lanes` of them.
+ir::Expr load_f32(const ir::Value& from, const ir::Value& at, int lanes = 1);
 /// Pointer to element `offset` behind a tensor's first element.
 ir::Value pointer_to(const ir::VarRef& tensor);
 /// The least of two.

@@ -89,12 +89,14 @@ class Winograd {
   static std::string tile_name(int64_t rows, int64_t columns) {
     return named("products", rows) + "x" + std::to_string(columns);
   }
-  /// A function with parameters of these types: p a pointer to f32, i an i64, b an u32 (a column block: the vectorizer sees its multiples).
-  static std::vector<Value> parameters(Function& f,
-                                       const std::vector<std::pair<const char*, char>>& list) {
+  /// A function with parameters of these types: p a pointer to f32, s one to stored values (image, weight), i an i64, b an u32 (a column
+  /// block: the vectorizer sees its multiples).
+  std::vector<Value> parameters(Function& f,
+                                const std::vector<std::pair<const char*, char>>& list) const {
     std::vector<Value> out;
     for (auto [name, kind] : list) {
       f.params.push_back(make_var(name, kind == 'p'   ? Type::pointer(Type(f32))
+                                        : kind == 's' ? Type::pointer(Type(w_.dtype))
                                         : kind == 'i' ? Type(i64)
                                                       : Type(u32)));
       out.emplace_back(Expr(f.params.back()));
@@ -108,7 +110,7 @@ class Winograd {
     return f;
   }
   static Value vector_at(const Value& from, const Value& at, int lanes) {
-    return Value(make_load(from.expr(), at.expr(), lanes));
+    return Value(load_f32(from, at, lanes));
   }
   static Stmt put(const Value& to, const Value& at, const Value& value) {
     return make_stmt<Store>({}, to.expr(), at.expr(), value.expr());
@@ -144,7 +146,7 @@ class Winograd {
   Function input(bool edge) const {
     Function f = internal(input_name(edge));
     const std::vector<Value> p =
-        parameters(f, {{"x", 'p'}, {"to", 'p'}, {"step", 'i'}, {"row", 'i'}, {"column", 'i'}});
+        parameters(f, {{"x", 's'}, {"to", 'p'}, {"step", 'i'}, {"row", 'i'}, {"column", 'i'}});
     const Sizes at = sizes_in(f);
     const Value &to = p[1], &step = p[2], &row = p[3], &column = p[4];
     std::vector<Stmt> body;
@@ -162,7 +164,7 @@ class Winograd {
       for (int64_t i = 0; i < e; i++)
         for (int64_t j = 0; j < e; j++) {
           const Value place = first + (c + (number(i) * at.width + number(j)) * number(w_.c));
-          const Expr load = make_load(p[0].expr(), place.expr(), lanes);
+          const Expr load = load_f32(p[0], place, lanes);
           const VarRef d = make_var("d", load->type, edge);
           if (edge) {
             in.push_back(make_stmt<DeclVar>({}, d, zero(lanes)));
@@ -199,7 +201,7 @@ class Winograd {
   /// weight(panel, results): depth_ channels of one panel.
   Function weight() const {
     Function f = internal("weight");
-    const std::vector<Value> p = parameters(f, {{"from", 'p'}, {"to", 'p'}});
+    const std::vector<Value> p = parameters(f, {{"from", 's'}, {"to", 'p'}});
     f.body = loop_from(
         "at", index(0), index(depth_ * kPanelColumns), shape_.lanes, [&](const Value& at) {
           std::vector<Stmt> in;
@@ -331,7 +333,7 @@ class Winograd {
   Function direct(int64_t columns) const {
     Function f = internal(named("direct", columns));
     const std::vector<Value> p =
-        parameters(f, {{"x", 'p'}, {"panels", 'p'}, {"to", 'p'}, {"row", 'i'}, {"column", 'i'}});
+        parameters(f, {{"x", 's'}, {"panels", 's'}, {"to", 'p'}, {"row", 'i'}, {"column", 'i'}});
     const Sizes at = sizes_in(f);
     const int64_t vectors = (columns + shape_.lanes - 1) / shape_.lanes;
     f.body = loop("pixel", index(map_.m * map_.m), LoopKind::serial, [&](const Value& pixel) {
@@ -353,7 +355,7 @@ class Winograd {
                       w = declare(one, "x", column + tap % number(3));
           const Value inside = number(0) <= h && h < at.height && number(0) <= w && w < at.width;
           const Stmt sums = loop("k", index(w_.c), LoopKind::serial, [&](const Value& k) {
-            const Expr x = make_load(p[0].expr(), ((h * at.width + w) * number(w_.c) + k).expr());
+            const Expr x = load_f32(p[0], (h * at.width + w) * number(w_.c) + k);
             const Value weight =
                 vector_at(panel, (tap * number(w_.c) + k) * number(kPanelColumns), shape_.lanes);
             return Stmt(make_stmt<Assign>(

@@ -63,7 +63,25 @@ Rewriter simplifier() {
 }
 
 bool is_half(const Type& t) { return t.is_arithmetic() && (t.dtype() == f16 || t.dtype() == bf16); }
+/// The f32 value `e` is one of `half`: rounding it changes nothing. Chains deeper than `depth` are not looked at.
+bool is_exact(const Expr& e, DType half, int depth = 6) {
+  if (depth == 0) return false;
+  const auto inner = [&](const Expr& x) { return is_exact(x, half, depth - 1); };
+  if (const Cast* c = as<Cast>(e)) return c->how == CastKind::value && c->a->type.dtype() == half;
+  if (const FloatImm* f = as<FloatImm>(e)) {
+    const Expr rounded = make_const(f->value, half);
+    return as<FloatImm>(rounded)->value == f->value;
+  }
+  if (const Broadcast* b = as<Broadcast>(e)) return inner(b->a);
+  if (const Unary* u = as<Unary>(e)) return u->op == UnaryOp::neg && inner(u->a);
+  const Binary* b = as<Binary>(e);
+  return b && (b->op == BinaryOp::min || b->op == BinaryOp::max) && inner(b->a) && inner(b->b);
+}
 Expr to_f32(const Expr& e) {
+  const Cast* c = as<Cast>(e);
+  if (c && is_half(e->type) && c->how == CastKind::value && c->a->type.dtype() == f32 &&
+      is_exact(c->a, e->type.dtype()))
+    return c->a;
   return is_half(e->type) ? make_cast(e, e->type.with_dtype(f32), e->loc) : e;
 }
 

@@ -48,7 +48,7 @@ struct FusedTask {
     std::vector<ir::Value> indices;
     ir::Value value;
   };
-  /// With `lets`: values that a step reads several times are declared there once.
+  /// `value` is rounded to the dtype of the anchor's output. With `lets`: values that a step reads several times are declared there once.
   Stored finish(std::vector<ir::Value> indices, ir::Value value,
                 std::vector<ir::Stmt>* lets = nullptr) const;
   /// The statement output(indices') = value' for the anchor's output at `indices`.
