@@ -20,15 +20,17 @@ inline std::vector<std::string> levels() {
   return out;
 }
 
-/// Equal within the error of sums in another order; infinities and NaN in the same places.
+/// Equal within the error of sums in another order (f16 and bf16: of one rounding); infinities and NaN in the same places.
 inline void expect_close(const Tensor& got, const Tensor& want, const std::string& what) {
   ASSERT_EQ(got.shape(), want.shape());
+  ASSERT_EQ(got.dtype().name(), std::string(want.dtype().name()));
+  const double error = want.dtype() == f32 ? 2e-4 : tolerance(want.dtype());
   const std::vector<double> a = got.to_doubles(), b = want.to_doubles();
   for (size_t i = 0; i < a.size(); i++) {
     if (std::isnan(b[i]) || std::isinf(b[i])) {
       ASSERT_TRUE(std::isnan(b[i]) ? std::isnan(a[i]) : a[i] == b[i]) << what << " element " << i;
     } else {
-      ASSERT_NEAR(a[i], b[i], 2e-4 * (1 + std::fabs(b[i]))) << what << " element " << i;
+      ASSERT_NEAR(a[i], b[i], error * (1 + std::fabs(b[i]))) << what << " element " << i;
     }
   }
 }
@@ -66,7 +68,7 @@ inline void check_on(const Tensor& x, const Tensor& y, const std::vector<Tensor>
 inline void check(const Tensor& x, const Tensor& y, const std::vector<Shape>& shapes,
                   int kernels = -1) {
   std::vector<Tensor> inputs;
-  for (const Shape& shape : shapes) inputs.push_back(randn(shape, f32, {}, 3));
+  for (const Shape& shape : shapes) inputs.push_back(randn(shape, x.dtype(), {}, 3));
   check_on(x, y, inputs, kernels);
 }
 
