@@ -34,7 +34,8 @@ class Prelude {
   std::string algorithm(const std::string& name, int lanes);
   bool once(const std::string& name) { return have_.insert(name).second; }
   void add(const std::string& definition) { text_ += definition; }
-  void widen_half(const std::string& name, const ir::Type& from, const ir::Type& to);  ///< vectors of f16 to f32
+  void widen_half(const std::string& name, const ir::Type& from,
+                  const ir::Type& to);  ///< vectors of f16 to f32
   std::string per_lane(const std::string& name, const ir::Type& result, const ir::Type& arg,
                        int arity, const std::string& scalar);
   std::unordered_set<std::string> have_;

@@ -38,8 +38,8 @@ bool shapes_fit(const Parts& p, const Tensor& y) {
   };
   const DType t = p.q.dtype();
   if (p.mask.defined() && p.mask.dtype() != t) return false;
-  return (t == f32 || t == f16 || t == bf16) && t == p.v.dtype() && narrow(depth) && narrow(width) &&
-         !(rows.is_const() && rows.value() < kLeastRows) && batch_fits(p.q, out) &&
+  return (t == f32 || t == f16 || t == bf16) && t == p.v.dtype() && narrow(depth) &&
+         narrow(width) && !(rows.is_const() && rows.value() < kLeastRows) && batch_fits(p.q, out) &&
          batch_fits(p.k, out) && batch_fits(p.v, out);
 }
 

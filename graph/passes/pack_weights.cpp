@@ -113,8 +113,7 @@ class Packer {
 
   std::vector<Tensor> matmul(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
     const Tensor& b = in[1];
-    if (!is_weight(b) || b.rank() != 2 || in[0].rank() < 2 || !fits(in[0]) ||
-        !constant(b, 0))
+    if (!is_weight(b) || b.rank() != 2 || in[0].rank() < 2 || !fits(in[0]) || !constant(b, 0))
       return {};
     const int64_t columns = b.shape_expr()[1].value();
     if (columns == 0 || b.shape_expr()[0].is_const(0)) return {};

@@ -81,8 +81,7 @@ void ConvWindow::set_copied() {
 }
 
 int64_t ConvWindow::weight_bytes(int64_t columns) const {
-  return r * s * c * ((n + columns - 1) / columns * columns) *
-         static_cast<int64_t>(dtype.bytes());
+  return r * s * c * ((n + columns - 1) / columns * columns) * static_cast<int64_t>(dtype.bytes());
 }
 
 void ConvWindow::set_taps(TileKernel& t) const {

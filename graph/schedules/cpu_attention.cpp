@@ -177,8 +177,7 @@ class Attention {
                 const Value& row, const Value& key, const Value& keys) const {
     const auto add = [&](const Value& j) {
       return RowLanes::put(
-          values, j,
-          (RowLanes::get(values, j) + load(3, indices_of(3, at, row, key + j))).expr());
+          values, j, (RowLanes::get(values, j) + load(3, indices_of(3, at, row, key + j))).expr());
     };
     RowLanes::each(body, keys, shape_.lanes, add);
   }

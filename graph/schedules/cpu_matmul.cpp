@@ -97,8 +97,8 @@ class PackedMatmul {
   bool has_halves(const CpuTargetInfo& target) const {
     int64_t m = 0;
     const bool rows = !is_const_int(rows_.expr(), &m) || m >= kLeastRows;
-    return target.fewer_products && weight_ == f32 && rows && n_ >= kLeastColumns && k_ >= kLeastDepth &&
-           Strassen::fits(k_, shape_) && fused_.chosen("strassen", 1);
+    return target.fewer_products && weight_ == f32 && rows && n_ >= kLeastColumns &&
+           k_ >= kLeastDepth && Strassen::fits(k_, shape_) && fused_.chosen("strassen", 1);
   }
 
   /// The tile heights that can occur.
@@ -133,11 +133,9 @@ class PackedMatmul {
     t.run = halves_ ? k_ : depth_;
     t.whole_steps = depth_ % shape_.k_step == 0;
     const Begin begin = halves_ ? Begin::either : depth_ < k_ ? Begin::sums : Begin::zero;
-    return raw_tile(tile_name(rows, columns), t, rows, distance_,
-                    {.runtime_k = halves_.has_value(),
-                     .prefetches = true,
-                     .begin = begin,
-                     .panels = weight_});
+    return raw_tile(
+        tile_name(rows, columns), t, rows, distance_,
+        {.runtime_k = halves_.has_value(), .prefetches = true, .begin = begin, .panels = weight_});
   }
 
   /// tile_C(height, rows of A, panels, K, results, adds, ahead, ahead_step): one place for all heights, or the compiler copies the tiles to
@@ -471,8 +469,7 @@ bool accepts(const Task& t) {
   if (t.name != "matmul_packed") return false;
   const VarRef& a = t.inputs[0];
   return is_f32_or_half(dtype_of(a)) && is_f32_or_half(dtype_of(t.inputs[1])) &&
-         constant_shape(a, shape_of(a).size() - 1) &&
-         extent_of(a, shape_of(a).size() - 1) > 0;
+         constant_shape(a, shape_of(a).size() - 1) && extent_of(a, shape_of(a).size() - 1) > 0;
 }
 
 }  // namespace

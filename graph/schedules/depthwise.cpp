@@ -22,8 +22,7 @@ Stmt kernel_row(const DepthwiseGroup& g, const std::vector<VarRef>& acc, const V
   for (int64_t k = 0; k < reach; k++) {
     if (g.reads && !g.reads(k)) continue;
     const VarRef x = make_var("x", Type::vector(f32, g.width));
-    std::vector<Stmt> uses{
-        make_stmt<DeclVar>({}, x, load_f32(line, number(k * w.pixel), g.width))};
+    std::vector<Stmt> uses{make_stmt<DeclVar>({}, x, load_f32(line, number(k * w.pixel), g.width))};
     for (int64_t p = 0; p < g.pixels; p++) {
       const int64_t tap = k - p * w.sw;
       if (tap < 0 || tap % w.dw || tap / w.dw >= w.s) continue;

@@ -123,8 +123,9 @@ class Block {
 
   /// expand_PxC(parameters..., pixels, panels, to, image, row, column, channel): some pixels of a line, into the ring.
   Function expanding_tile(int64_t pixels, int64_t columns) const {
-    Signature s = signature(named("expand_", pixels, columns), {{"a", f32}, {"b", w_.dtype}, {"to", f32}},
-                            {"image", "row", "column", "channel"});
+    Signature s =
+        signature(named("expand_", pixels, columns), {{"a", f32}, {"b", w_.dtype}, {"to", f32}},
+                  {"image", "row", "column", "channel"});
     const std::vector<Value>& v = s.values;
     TileKernel t = tile_of(shape_, pixels, columns, k_, v[0], v[1]);
     t.store = [&](int64_t i, const Value& c, const Value& value) {
@@ -138,8 +139,9 @@ class Block {
   /// row_C(parameters..., ring, weights, to, image, output row, first line, channel): an output row in C channels, into the output
   /// or, for what comes behind, into the pixels `to`.
   Function row(int64_t columns) const {
-    Signature s = signature("row_" + std::to_string(columns), {{"ring", f32}, {"w", w_.dtype}, {"to", f32}},
-                            {"image", "row", "begin", "channel"});
+    Signature s =
+        signature("row_" + std::to_string(columns), {{"ring", f32}, {"w", w_.dtype}, {"to", f32}},
+                  {"image", "row", "begin", "channel"});
     const std::vector<Value>& v = s.values;
     s.f.body = even_runs(split_evenly(ow_, kDepthwiseGroup), [&](const Value& at, int64_t pixels) {
       return in_channel_vectors(columns, shape_.lanes, [&](const Value& c, int width) {

@@ -37,9 +37,9 @@ struct TileKernel {
   TileShape shape;
   int64_t columns = 0;              ///< valid columns, at most shape.columns()
   std::vector<int64_t> row_offset;  ///< elements from `a` to each row
-  ir::Value a, b;                   ///< pointers: first row, of f32; first panel, of any dtype that load_f32 takes
-  int64_t panel_stride = 0;         ///< elements of `b` from a panel to the next
-  int64_t b_step = kPanelColumns;   ///< elements of `b` from one k to the next
+  ir::Value a, b;  ///< pointers: first row, of f32; first panel, of any dtype that load_f32 takes
+  int64_t panel_stride = 0;        ///< elements of `b` from a panel to the next
+  int64_t b_step = kPanelColumns;  ///< elements of `b` from one k to the next
   /// Loops around the contiguous run of K: extent, and elements of `a` from one step to the next.
   std::vector<std::pair<int64_t, ir::Value>> taps;
   int64_t run = 0;  ///< length of a run, or the most of it where `total` is given

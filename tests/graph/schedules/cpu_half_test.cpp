@@ -87,8 +87,8 @@ TEST_P(Half, Depthwise) {
   const Tensor x = input({"n", 19, 8, 10}), any = input({"n", 19, "h", "w"});
   for (const Tensor& in : {x, any})
     for (int64_t stride : {1, 2}) {
-      const Tensor y = ops::conv2d(in, filled({19, 1, 3, 3}, 1), {stride, stride}, {1, 1, 1, 1},
-                                   {1, 1}, 19);
+      const Tensor y =
+          ops::conv2d(in, filled({19, 1, 3, 3}, 1), {stride, stride}, {1, 1, 1, 1}, {1, 1}, 19);
       check(in, ops::clip(y, 0, 6), {{1, 19, 8, 10}, {2, 19, 8, 10}});
       check_on(in, y, {with_specials({1, 19, 8, 10})});
     }
