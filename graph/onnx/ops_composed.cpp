@@ -125,40 +125,55 @@ Outputs space_to_depth(const NodeCall& call) {
   return {ops::reshape(ops::transpose(split, {0, 3, 5, 1, 2, 4}), {s[0], s[1] * (b * b), h, w})};
 }
 
-/// (x - mean) / sqrt(variance + epsilon) over `axes`.
-Tensor normalized(const Tensor& x, const Ints& axes, double epsilon) {
-  const Tensor centred = ops::sub(x, ops::reduce_mean(x, axes, true));
-  const Tensor variance = ops::reduce_mean(ops::mul(centred, centred), axes, true);
-  return ops::div(centred, ops::sqrt(shifted(variance, epsilon)));
+/// (x - mean) / sqrt(variance + epsilon) over the dims from 2 on.
+Tensor normalized(const NodeCall& call, const Tensor& x) {
+  return ops::layer_norm(x, ops::scalar_like(x, 1), {}, 2, call.attr_float("epsilon", 1e-5f));
 }
 
-// A list of channels as [c, 1, 1 ...], which broadcasts over [n, c, ...].
-Tensor per_channel(const NodeCall& call, size_t i) {
-  Dims shape(std::max<int64_t>(call.rank(0) - 1, 1), 1);
+// A list of channels as [c, 1, 1 ...], which broadcasts over [n, c, ...] of that rank.
+Tensor per_channel(const NodeCall& call, size_t i, int64_t rank) {
+  Dims shape(std::max<int64_t>(rank - 1, 1), 1);
   if (call.rank(i) != 1) call.fail("input ", i, " has ", call.rank(i), " dimensions, expected 1");
   shape[0] = call.shape(i)[0];
   return ops::reshape(call.input(i), shape);
 }
+Tensor scaled_channels(const NodeCall& call, const Tensor& x) {
+  const int64_t rank = x.rank();
+  return ops::add(ops::mul(x, per_channel(call, 1, rank)), per_channel(call, 2, rank));
+}
+
+/// [n, c, ...] as [n, groups, c / groups, values of a channel]: a channel's scale is the same along the last dim.
+Dims in_groups(const Dims& shape, const DimExpr& groups) {
+  return {shape[0], groups, divide_exactly({shape[1]}, {groups}),
+          product(Dims(shape.begin() + 2, shape.end()))};
+}
+/// Groups of channels [n, g, values] that a reshape made of [n, c, ...], as `in_groups`; else [n, c, values].
+Dims rows_of(const Tensor& x) {
+  const Dims shape = x.shape_expr();
+  const auto op = producer_of(x);
+  if (op && op->def->name == "reshape" && shape.size() == 3 && shape[1].is_const()) {
+    const Dims from = op->inputs[0].shape_expr();
+    if (from.size() > 2 && from[0] == shape[0] && from[1].is_const() &&
+        from[1].value() % std::max<int64_t>(1, shape[1].value()) == 0)
+      return in_groups(from, shape[1]);
+  }
+  return {shape[0], shape[1], product(Dims(shape.begin() + 2, shape.end()))};
+}
 
 Outputs instance_norm(const NodeCall& call) {
+  const Tensor& x = call.input(0);
   if (call.rank(0) < 3)
     call.fail("the input has ", call.rank(0), " dimensions, expected 3 or more");
-  Ints axes(call.rank(0) - 2);
-  std::iota(axes.begin(), axes.end(), 2);
-  const Tensor norm = normalized(call.input(0), axes, call.attr_float("epsilon", 1e-5f));
-  return {ops::add(ops::mul(norm, per_channel(call, 1)), per_channel(call, 2))};
+  return {ops::reshape(scaled_channels(call, normalized(call, ops::reshape(x, rows_of(x)))),
+                       call.shape(0))};
 }
 
 Outputs group_norm(const NodeCall& call) {
   const Dims shape = call.shape(0);
   const int64_t groups = call.attr_int("num_groups", 0);
   if (shape.size() < 3 || groups < 1) call.fail("needs 3 dimensions and 1 group or more");
-  const Dims rest(shape.begin() + 1, shape.end());
-  const Tensor split =
-      ops::reshape(call.input(0), {shape[0], groups, divide_exactly(rest, {DimExpr(groups)})});
-  const Tensor norm =
-      ops::reshape(normalized(split, {2}, call.attr_float("epsilon", 1e-5f)), shape);
-  return {ops::add(ops::mul(norm, per_channel(call, 1)), per_channel(call, 2))};
+  const Tensor rows = ops::reshape(call.input(0), in_groups(shape, groups));
+  return {scaled_channels(call, ops::reshape(normalized(call, rows), shape))};
 }
 
 // The mean square in f32 where stash_type asks for it, which is the default.

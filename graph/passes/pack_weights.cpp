@@ -3,6 +3,7 @@
 #include <hidet/graph/ops.h>
 #include <hidet/runtime/error.h>
 
+#include <algorithm>
 #include <set>
 
 #include "passes/rebuild.h"
@@ -33,7 +34,8 @@ class Packer {
     if (name == "conv2d") return conv(n, in);
     if (name == "max_pool2d") return pool(n, in);
     if (name == "matmul") return matmul(n, in);
-    if (name == "reduce_mean" && n.op->inputs[0].rank() == 4) return mean(n, in);
+    if (name == "reduce_mean" && n.op->inputs[0].rank() == 4 && has_nhwc(in[0])) return mean(n, in);
+    if (name.rfind("reduce_", 0) == 0) return reduction(n, in);
     if (is_elementwise(name)) return elementwise(n, in);
     return {};
   }
@@ -100,11 +102,34 @@ class Packer {
         apply("max_pool_nhwc", {nhwc(in[0])}, window(a, a.integers("kernel")), n.op->name)[0])};
   }
 
+  static std::vector<int64_t> axes_of(const FlowGraph::Node& n) {
+    std::vector<int64_t> axes = n.op->attrs.integers("axes");
+    const int64_t rank = n.op->inputs[0].rank();
+    for (int64_t d = 0; n.op->attrs.integers("axes").empty() && d < rank; d++) axes.push_back(d);
+    for (int64_t& d : axes) d = d < 0 ? d + rank : d;
+    std::sort(axes.begin(), axes.end());
+    return axes;
+  }
+
+  /// Over several last dims: as one, whose values are read in whole vectors.
+  std::vector<Tensor> reduction(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
+    const std::vector<int64_t> axes = axes_of(n);
+    const std::vector<DimExpr> shape = in[0].shape_expr();
+    const int64_t first = static_cast<int64_t>(shape.size() - axes.size());
+    if (axes.size() < 2 || axes.front() != first) return {};
+    std::vector<DimExpr> rows(shape.begin(), shape.begin() + first);
+    rows.push_back(product(std::vector<DimExpr>(shape.begin() + first, shape.end())));
+    Attrs a = n.op->attrs;
+    a.set("axes", std::vector<int64_t>{first});
+    a.set("keep_dims", int64_t{0});
+    const Tensor y = apply(n.op->def->name, {ops::reshape(in[0], rows)}, a, n.op->name)[0];
+    if (n.op->attrs.integer("keep_dims") == 0) return {y};
+    return {ops::reshape(y, n.outputs[0].shape_expr())};
+  }
+
   /// A mean over the image of a tensor that exists in NHWC.
   std::vector<Tensor> mean(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
-    if (!has_nhwc(in[0])) return {};
-    std::vector<int64_t> axes = n.op->attrs.integers("axes");
-    for (int64_t& d : axes) d = d < 0 ? d + 4 : d;
+    std::vector<int64_t> axes = axes_of(n);
     if (axes != std::vector<int64_t>{2, 3}) return {};
     const bool keep = n.op->attrs.integer("keep_dims") != 0;
     const Tensor y = ops::reduce_mean(nhwc(in[0]), {1, 2}, keep);

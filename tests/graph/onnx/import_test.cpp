@@ -68,6 +68,34 @@ TEST(OnnxImport, PowersWithConstantExponents) {
   expect_tensor(run(m, {x})[0], {6}, {4, 0, 9, -3.375, HUGE_VAL, -HUGE_VAL});
 }
 
+// Group norm as exporters write it: an instance norm of reshaped groups, of whole channels or not.
+TEST(OnnxImport, InstanceNormOfGroups) {
+  for (const int64_t groups : {2, 3}) {
+    Model m;
+    m.input("x", kFloat, {2, 4, 3, 1}).initializer(tensor<int64_t>("g", {3}, {0, groups, -1}));
+    std::vector<float> scale, bias;
+    for (int64_t g = 0; g < groups; g++)
+      scale.push_back(static_cast<float>(g + 1)), bias.push_back(static_cast<float>(10 * g));
+    m.initializer(tensor<float>("s", {groups}, scale))
+        .initializer(tensor<float>("b", {groups}, bias));
+    m.node("Reshape", {"x", "g"}, {"r"})
+        .node("InstanceNormalization", {"r", "s", "b"}, {"y"})
+        .output("y");
+    const std::vector<float> x = iota(24);
+    const int64_t n = 12 / groups;
+    std::vector<double> want;
+    // Consecutive values: the variance of n of them is (n n - 1) / 12.
+    for (int64_t i = 0; i < 24; i++) {
+      const int64_t g = i / n % groups;
+      const double centred = static_cast<double>(i % n) - static_cast<double>(n - 1) / 2;
+      want.push_back(centred / std::sqrt(static_cast<double>(n * n - 1) / 12 + 1e-5) *
+                         static_cast<double>(g + 1) +
+                     static_cast<double>(10 * g));
+    }
+    expect_tensor(run(m, {floats(x, {2, 4, 3, 1})})[0], {2, groups, n}, want, 1e-5);
+  }
+}
+
 // 3: names that are words of C, that collide when cleaned, and that hold anything.
 TEST(OnnxImport, NamesAreKeptByteForByte) {
   for (const std::string& odd : {std::string("while"), std::string("a\"b\n*/ 1ü")}) {

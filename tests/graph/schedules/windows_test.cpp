@@ -1,5 +1,5 @@
 // windows_test.cpp - pools of NCHW images on CPUs beside the reference evaluator: strides, dilations, pads, rounding up, sizes at run time,
-// NaN and infinities; transposed convolutions made of plain ones beside the operator's own definition.
+// NaN and infinities; norms of groups, means of several dims; transposed convolutions made of plain ones beside the operator's own definition.
 #include <limits>
 
 #include "graph/schedules/check_levels.h"
@@ -67,6 +67,27 @@ TEST(Pools, NaNWinsAndInfinitiesStay) {
   const Tensor x = symbol({1, 2, 9, 23});
   check_on(x, ops::max_pool2d(x, {3, 3}, {2, 2}, {1, 1, 1, 1}), {input}, 1);
   check_on(x, ops::avg_pool2d(x, {3, 3}, {1, 1}, {1, 1, 1, 1}), {input}, 1);
+}
+
+TEST(Norms, GroupsOfChannelsAreOneKernel) {
+  for (const int64_t size : {7, 16}) {
+    const Tensor x = symbol({2, 12, size, size});
+    const Tensor rows = ops::reshape(x, {2, 4, 3, size * size});
+    const Tensor norm = ops::layer_norm(rows, ops::scalar_like(rows, 1), {}, 2);
+    check(x,
+          ops::reshape(norm, {2, 12, size, size}) * weight({12, 1, 1}, 1) + weight({12, 1, 1}, 2),
+          {{2, 12, size, size}}, 1);
+  }
+}
+TEST(Reductions, SeveralLastDimsAreOne) {
+  const Tensor x = symbol({"n", 5, 7, "w"});
+  const std::vector<Shape> shapes{{1, 5, 7, 1}, {3, 5, 7, 9}, {0, 5, 7, 2}};
+  for (const bool keep : {false, true}) {
+    check(x, ops::reduce_sum(x, {2, 3}, keep), shapes, 1);
+    check(x, ops::reduce_mean(x, {3, 2, 1}, keep), shapes, 1);
+    check(x, ops::reduce_max(x, {-1, -2}, keep), shapes, 1);
+  }
+  check(x, ops::reduce_sum(x, {}, true), shapes, 1);
 }
 
 struct Transposed {
