@@ -41,6 +41,7 @@ struct hidet_abi {
   int32_t (*copy)(hidet_ctx*, int32_t, void*, const void*, int64_t);
   int32_t (*fill_zero)(hidet_ctx*, int32_t, void*, int64_t);
   int32_t (*tensor_map)(hidet_ctx*, void*, int32_t, int32_t, void*, const uint64_t*, const uint64_t*, const uint32_t*, const uint32_t*, int32_t, int32_t, int32_t, int32_t);
+  int64_t (*threads)(void);
 };
 #define HIDET_EXPORT __attribute__((visibility("default")))
 )";

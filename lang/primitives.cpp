@@ -216,6 +216,11 @@ void prefetch(const Located& pointer) {
   (void)detail::effect("prefetch", {pointer}, {}, 0, {}, pointer.loc);
 }
 
+Value parallel_threads(Here at) {
+  return let("threads",
+             Located(Value(ir::make_prim("parallel_threads", {}, Type(i64), {}, at)), at));
+}
+
 Value scratch(int slot, const Located& bytes, const Type& element) {
   HIDET_REQUIRE(slot >= 0 && slot < 4, ErrorCode::usage, bytes.loc.text(), "scratch block ", slot,
                 "; from 0 to 3");

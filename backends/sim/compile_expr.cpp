@@ -29,6 +29,7 @@ constexpr PrimRow kPrims[] = {
     {"grid_dim_y", Op::builtin, 10},
     {"grid_dim_z", Op::builtin, 11},
     {"clock", Op::builtin, 12},
+    {"parallel_threads", Op::builtin, 13},
     {"syncthreads", Op::barrier, 0},
     {"syncwarp", Op::sync_warp, 0},
     {"threadfence", Op::fence, kDevice},

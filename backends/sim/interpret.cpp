@@ -11,13 +11,14 @@ namespace {
 constexpr int kSlice =
     4096;  ///< loop iterations before other lanes, warps and blocks get their turn
 
-/// The value of thread_idx_x ... grid_dim_z, in the order of the table of primitives, then of clock.
+/// The value of thread_idx_x ... grid_dim_z, in the order of the table of primitives, then of clock and parallel_threads.
 void builtin(const Block& b, const Warp& w, uint32_t mask, int which, Cell* d) {
   const int k = which % 3;
   const int64_t value = which / 3 == 1   ? b.idx[k]
                         : which / 3 == 2 ? b.dim[k]
                         : which / 3 == 3 ? b.grid[k]
-                                         : w.clock;
+                        : which == 12    ? static_cast<int64_t>(w.clock)
+                                         : 1;
   bits(mask, [&](int i) {
     d[i].i = which < 3 ? b.threads[static_cast<size_t>(w.index * kWarp + i)].idx[k] : value;
   });

@@ -22,10 +22,10 @@ constexpr int64_t kRowBlock = 168;
 constexpr int64_t kTasks = 16;
 /// Most of K in one block, and rows that are copied in one piece of the parallel loop.
 constexpr int64_t kDepth = 1024, kCopyGrain = 16;
-/// Strassen's products: least rows, columns and K; most of a half of K in one run; tasks.
+/// Strassen's products: least rows, columns and K; most of a half of K in one run; pairs of column blocks whose sums stay in the cache.
 constexpr int64_t kLeastRows = 64, kLeastColumns = 256, kLeastDepth = 256, kHalfRun = 256,
-                  kPairTasks = 8;
-/// Scratch memory by number: copied rows and operands are shared, the rest is a task's own.
+                  kPairs = 6;
+/// Scratch memory by number: copied rows are shared by tasks, the rest is a task's own.
 enum Slot { kRows, kSums, kHalves, kTaskRows };
 
 class PackedMatmul {
@@ -34,7 +34,8 @@ class PackedMatmul {
       : fused_(fused),
         one_row_(fused, target),
         shape_(tile_shape(target, fused.chosen("panels", 0))),
-        row_block_(fused.chosen("rows", kRowBlock)) {
+        row_block_(fused.chosen("rows", kRowBlock)),
+        pairs_(fused.chosen("pairs", kPairs)) {
     shape_.k_step = static_cast<int>(fused.chosen("unroll", shape_.k_step));
     const VarRef& a = fused.anchor.inputs[0];
     const std::vector<Expr>& as = shape_of(a);
@@ -269,43 +270,37 @@ class PackedMatmul {
     return f;
   }
 
-  /// Strassen's products of pairs of column blocks, and the plain ones of what is left of the columns.
+  /// Strassen's products of pairs of column blocks, and the plain ones of what is left of the columns. A task makes the operands of its rows for
+  /// itself: between cores, what the other one has just written comes slower than it is computed. So there are no more tasks than the threads need.
   Stmt halved_tasks() const {
     const int64_t pairs = n_ / shape_.columns() / 2;
-    const int64_t of_task = std::max<int64_t>(1, pairs / fused_.chosen("tasks", kPairTasks));
-    const int64_t groups = (pairs + of_task - 1) / of_task;
     std::vector<Stmt> body;
     const Value m = declare(body, "m", rows_);
     const Value row_blocks =
         declare(body, "row_blocks", (m + number(row_block_ - 1)) / number(row_block_));
     const Value a = declare(body, "a", pointer_to(fused_.anchor.inputs[0])),
                 b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
-    const Value most =
-        declare(body, "most", ((m + row_blocks - number(1)) / row_blocks + number(1)) / number(2));
-    const Value size = declare(body, "size", halves_->operands_size(most));
-    const Value operands = declare(body, "operands", scratch_floats(kRows, row_blocks * size));
-    body.push_back(loop(
-        "row", (row_blocks * most).expr(), LoopKind::parallel,
-        [&](const Value& row) { return operands_of(row, a, m, row_blocks, most, operands); },
-        kCopyGrain / 2));
-    const bool rest = 2 * pairs < blocks_;
+    const Value threads =
+        declare(body, "threads", Value(make_prim("parallel_threads", {}, Type(i64))));
+    const Value groups = declare(
+        body, "groups",
+        least(number(pairs), select(row_blocks % threads == number(0), number(1), threads)));
     body.push_back(
-        loop("task", (row_blocks * number(groups + rest)).expr(), LoopKind::parallel,
-             [&](const Value& task) {
-               std::vector<Stmt> in;
-               const Value block = declare(in, "block", task / number(groups + rest)),
-                           group = declare(in, "group", task % number(groups + rest));
-               Block t = rows_of_block(in, block, m, row_blocks);
-               t.b = b;
-               t.rows = declare(in, "rows", a + t.first * number(k_));
-               t.begin = declare(in, "begin", group * number(of_task));
-               t.end = declare(in, "end", least(t.begin + number(of_task), number(pairs)));
-               const Stmt halved = pairs_of_columns(t, operands + block * size);
-               in.push_back(!rest ? halved
-                                  : make_stmt<If>({}, (group < number(groups)).expr(), halved,
-                                                  plain(t, number(2 * pairs), number(blocks_))));
-               return make_seq(std::move(in));
-             }));
+        loop("task", (row_blocks * groups).expr(), LoopKind::parallel, [&](const Value& task) {
+          std::vector<Stmt> in;
+          const Value block = declare(in, "block", task / groups),
+                      group = declare(in, "group", task % groups);
+          Block t = rows_of_block(in, block, m, row_blocks);
+          t.b = b;
+          t.rows = declare(in, "rows", a + t.first * number(k_));
+          t.begin = declare(in, "begin", group * number(pairs) / groups);
+          t.end = declare(in, "end", (group + number(1)) * number(pairs) / groups);
+          in.push_back(pairs_of_task(t));
+          if (2 * pairs < blocks_)
+            in.push_back(make_stmt<If>({}, (t.end == number(pairs)).expr(),
+                                       plain(t, number(2 * pairs), number(blocks_)), Stmt()));
+          return make_seq(std::move(in));
+        }));
     return make_seq(std::move(body));
   }
 
@@ -325,33 +320,35 @@ class PackedMatmul {
     return make_seq(std::move(in));
   }
 
-  /// The operands of row `row` of the halves of all blocks, each with room for `most` rows.
-  Stmt operands_of(const Value& row, const Value& a, const Value& m, const Value& row_blocks,
-                   const Value& most, const Value& operands) const {
+  Stmt pairs_of_task(const Block& t) const {
     std::vector<Stmt> in;
-    const Value block = declare(in, "block", row / most), i = declare(in, "i", row % most);
-    const Block t = rows_of_block(in, block, m, row_blocks);
     const Value half = declare(in, "half", (t.count + number(1)) / number(2));
-    const Value top = declare(in, "top", a + (t.first + i) * number(k_));
-    in.push_back(make_stmt<If>(
-        {}, (i < half).expr(),
-        halves_->operands_of_row(operands + block * halves_->operands_size(most), half, i, top,
-                                 top + half * number(k_), i + half < t.count),
-        Stmt()));
+    const Value operands =
+        declare(in, "operands", scratch_floats(kRows, halves_->operands_size(half)));
+    in.push_back(loop("i", half.expr(), LoopKind::serial, [&](const Value& i) {
+      const Value top = t.rows + i * number(k_);
+      return halves_->operands_of_row(operands, half, i, top, top + half * number(k_),
+                                      i + half < t.count);
+    }));
+    in.push_back(loop_from("first_pair", t.begin.expr(), t.end.expr(), pairs_, [&](const Value& c) {
+      Block part = t;
+      part.begin = c;
+      part.end = least(c + number(pairs_), t.end);
+      return pairs_of_columns(part, half, operands);
+    }));
     return make_seq(std::move(in));
   }
 
-  Stmt pairs_of_columns(const Block& t, const Value& operands) const {
+  Stmt pairs_of_columns(const Block& t, const Value& half, const Value& operands) const {
     std::vector<Stmt> in;
-    const Value half = declare(in, "half", (t.count + number(1)) / number(2));
     const Value quarter = declare(in, "quarter", halves_->quarter_size(half)),
-                size = declare(in, "sums_size", halves_->sums_size(half));
-    const Value results =
-        declare(in, "results",
-                scratch_floats(kHalves, quarter * number(4) + size * (t.end - t.begin) +
-                                            number(halves_->panels_size())));
+                size = declare(in, "sums_size", halves_->sums_size(half)),
+                count = declare(in, "count", t.end - t.begin);
+    const Value results = declare(in, "results",
+                                  scratch_floats(kHalves, quarter * number(4) + size * count +
+                                                              number(halves_->panels_size())));
     const Value sums = declare(in, "sums", results + quarter * number(4));
-    const Value panels = declare(in, "panels", sums + size * (t.end - t.begin));
+    const Value panels = declare(in, "panels", sums + size * count);
     in.push_back(halves_->products(operands, half, t.b, t.begin, t.end, sums, panels));
     in.push_back(loop_from("pair", t.begin.expr(), t.end.expr(), 1, [&](const Value& c) {
       std::vector<Stmt> one;
@@ -456,7 +453,7 @@ class PackedMatmul {
   const FusedTask& fused_;
   OneRow one_row_;
   TileShape shape_;
-  int64_t row_block_;
+  int64_t row_block_, pairs_;
   DType weight_;
   std::vector<Expr> outer_;
   Value rows_;

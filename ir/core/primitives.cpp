@@ -62,6 +62,8 @@ const std::vector<Primitive> kTable = {
     // --- CPU
     {"scratch", 2, T::cpu, R::custom, "@", nullptr, 0, false, false, false,
      "this thread's scratch block number $0 of $1 bytes, 64-byte aligned"},
+    {"parallel_threads", 0, T::cpu, R::custom, "H->threads()", nullptr, 0, false, false, false,
+     "threads that parallel loops may use: how work is split, never what it gives"},
     {"prefetch", 1, T::cpu, R::none, "__builtin_prefetch($0)", nullptr, 0, false, false, false,
      "prefetches the cache line for reading"},
 };

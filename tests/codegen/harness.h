@@ -46,6 +46,7 @@ class Loaded {
       const int32_t status = body(c, closure, 0, n / 2);
       return status ? status : body(c, closure, n / 2, n);
     };
+    table_.threads = [] { return int64_t{2}; };
     table_.scratch = [](hidet_ctx* c, int32_t slot, int64_t bytes) -> void* {
       c->scratch[slot].resize(static_cast<size_t>(bytes) + 64);
       return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(c->scratch[slot].data()) + 63) /

@@ -585,6 +585,20 @@ TEST(Language, ScratchAndPrefetch) {
              });
 }
 
+TEST(Language, WorkForAsManyThreadsAsThereAre) {
+  const int before = num_threads();
+  for (const int threads : {1, 3}) {
+    set_num_threads(threads);
+    expect_cpu({zeros({1})}, zeros({2}), {double(threads), 100.0},
+               [](Function&, const std::vector<Handle>&, const Handle& out) {
+                 const Value n = parallel_threads();
+                 out[0] = cast(n, f32);
+                 for (auto t : parallel(n)) atomic_add(out + 1, cast((100 + t) / n, f32));
+               });
+  }
+  set_num_threads(before);
+}
+
 TEST(Language, AtomicsBetweenCpuThreads) {
   static constexpr int n = 40000;
   std::vector<double> expected(5, n / 5);

@@ -19,6 +19,7 @@ const std::map<std::string, std::string> kElsewhere{
     {"printf", "tests/lang/build_test.cpp, tests/backends/sim/kernels_test.cpp"},
     {"refuse", "tests/model/index_errors_test.cpp"},
     {"scratch", "tests/lang/language_test.cpp"},
+    {"parallel_threads", "tests/lang/language_test.cpp"},
     {"prefetch", "tests/lang/language_test.cpp"},
 };
 

@@ -178,6 +178,7 @@ hidet_abi make_abi_table(const LoadedCode& code) {
   table.copy = abi_copy;
   table.fill_zero = abi_fill_zero;
   table.tensor_map = abi_tensor_map;
+  table.threads = [] { return int64_t{num_threads()}; };
   return table;
 }
 

@@ -167,5 +167,7 @@ inline constexpr Mma mma_m16n8k16_f16_f32{"mma_m16n8k16_f16_f32"},
 void prefetch(const Located& pointer);
 /// This thread's scratch block number `slot` (0 to 3) of at least `bytes`, 64-byte aligned.
 Value scratch(int slot, const Located& bytes, const Type& element);
+/// Threads that parallel loops may use, at least 1 (i64): for how work is split, which must not change what it gives.
+Value parallel_threads(Here at = Here::current());
 
 }  // namespace hidet::lang

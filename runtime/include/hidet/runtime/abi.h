@@ -87,6 +87,8 @@ struct hidet_abi {
                         const uint64_t* dims, const uint64_t* strides, const uint32_t* box,
                         const uint32_t* element_strides, int32_t interleave, int32_t swizzle,
                         int32_t l2_promotion, int32_t oob_fill);
+  /* Threads that parallel_for may use, its caller included: at least 1. */
+  int64_t (*threads)(void);
 };
 
 #ifdef __cplusplus
