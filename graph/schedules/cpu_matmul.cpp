@@ -98,8 +98,9 @@ class PackedMatmul {
   bool has_halves(const CpuTargetInfo& target) const {
     int64_t m = 0;
     const bool rows = !is_const_int(rows_.expr(), &m) || m >= kLeastRows;
-    return target.fewer_products && weight_ == f32 && rows && n_ >= kLeastColumns &&
-           k_ >= kLeastDepth && Strassen::fits(k_, shape_) && fused_.chosen("strassen", 1);
+    const bool plain = weight_ == f32 && dtype_of(fused_.anchor.inputs[0]) == f32;
+    return target.fewer_products && plain && rows && n_ >= kLeastColumns && k_ >= kLeastDepth &&
+           Strassen::fits(k_, shape_) && fused_.chosen("strassen", 1);
   }
 
   /// The tile heights that can occur.

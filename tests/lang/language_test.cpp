@@ -1,6 +1,7 @@
 // The language with values: arguments, statements, loops, memory, vectors, functions, on the CPU and in the simulator.
 #include <gmock/gmock.h>
 #include <hidet/runtime/error.h>
+#include <hidet/runtime/thread_pool.h>
 
 #include <cstdint>
 #include <limits>
