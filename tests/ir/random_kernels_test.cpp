@@ -221,17 +221,20 @@ class KernelMaker {
     const DType t = types[pick(std::size(types))];
     const bool unrolled = pick(3) == 0;
     VarRef end;
-    if (!unrolled) out.push_back(let(end, bounded(6, t)));
+    // At times at the end of the type, which the last step may pass.
+    const int64_t base = pick(3) == 0 ? static_cast<int64_t>(t.max_int()) - 5 : 0;
+    if (!unrolled) out.push_back(let(end, make_binary(BinaryOp::add, bounded(6, t), imm(base, t))));
     const VarRef var = make_var("i", Type(t));
     const int outer = std::exchange(loops_, unrolled ? 0 : loops_ + 1);
     generator_.variables.push_back(var);
     const Stmt body = scope(1 + pick(3), depth - 1);
     generator_.variables.pop_back();
     loops_ = outer;
-    out.push_back(make_stmt<For>({}, var, imm(static_cast<int64_t>(pick(3)), t),
-                                 unrolled ? imm(static_cast<int64_t>(pick(5)), t) : Expr(end),
-                                 imm(1 + static_cast<int64_t>(pick(3)), t),
-                                 unrolled ? LoopKind::unroll : LoopKind::serial, int64_t{1}, body));
+    out.push_back(
+        make_stmt<For>({}, var, imm(base + static_cast<int64_t>(pick(3)), t),
+                       unrolled ? imm(base + static_cast<int64_t>(pick(5)), t) : Expr(end),
+                       imm(1 + static_cast<int64_t>(pick(base ? 7 : 3)), t),
+                       unrolled ? LoopKind::unroll : LoopKind::serial, int64_t{1}, body));
   }
   void conditional(std::vector<Stmt>& out, int depth) {
     const VarRef count = make_var("count", Type(i32), true);
