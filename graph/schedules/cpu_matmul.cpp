@@ -22,9 +22,10 @@ constexpr int64_t kRowBlock = 168;
 constexpr int64_t kTasks = 16;
 /// Most of K in one block, and rows that are copied in one piece of the parallel loop.
 constexpr int64_t kDepth = 1024, kCopyGrain = 16;
-/// Strassen's products: least rows, columns and K; most of a half of K in one run; pairs of column blocks whose sums stay in the cache.
+/// Strassen's products: least rows, columns and K; most of a half of K in one run; pairs of column blocks whose sums stay in the cache;
+/// rows of results that are finished together, in the L1 cache.
 constexpr int64_t kLeastRows = 64, kLeastColumns = 256, kLeastDepth = 256, kHalfRun = 256,
-                  kPairs = 6;
+                  kPairs = 6, kResultRows = 8;
 /// Scratch memory by number: copied rows are shared by tasks, the rest is a task's own.
 enum Slot { kRows, kSums, kHalves, kTaskRows };
 
@@ -342,34 +343,57 @@ class PackedMatmul {
 
   Stmt pairs_of_columns(const Block& t, const Value& half, const Value& operands) const {
     std::vector<Stmt> in;
-    const Value quarter = declare(in, "quarter", halves_->quarter_size(half)),
-                size = declare(in, "sums_size", halves_->sums_size(half)),
+    const Value size = declare(in, "sums_size", halves_->sums_size(half)),
                 count = declare(in, "count", t.end - t.begin);
     const Value results = declare(in, "results",
-                                  scratch_floats(kHalves, quarter * number(4) + size * count +
+                                  scratch_floats(kHalves, number(4 * quarter_size()) + size * count +
                                                               number(halves_->panels_size())));
-    const Value sums = declare(in, "sums", results + quarter * number(4));
+    const Value sums = declare(in, "sums", results + number(4 * quarter_size()));
     const Value panels = declare(in, "panels", sums + size * count);
     in.push_back(halves_->products(operands, half, t.b, t.begin, t.end, sums, panels));
     in.push_back(loop_from("pair", t.begin.expr(), t.end.expr(), 1, [&](const Value& c) {
-      std::vector<Stmt> one;
-      const Value broken = halves_->results(one, half, sums + (c - t.begin) * size, results);
-      const Stmt again = plain(t, c * number(2), c * number(2) + number(2));
-      one.push_back(make_stmt<If>({}, broken.expr(), again, finish_quarters(t, half, results, c)));
-      return make_seq(std::move(one));
+      const Value from = sums + (c - t.begin) * size;
+      return loop_from("row", index(0), half.expr(), kResultRows, [&](const Value& row) {
+        std::vector<Stmt> one;
+        const Value rows = declare(one, "rows", least(half - row, number(kResultRows)));
+        const Value broken = halves_->results(one, half, from + row * number(shape_.columns()),
+                                              rows, results, quarter_size());
+        one.push_back(make_stmt<If>({}, broken.expr(),
+                                    make_seq({plain_rest(t, half, row, c), make_stmt<Break>({})}),
+                                    finish_quarters(t, half, results, row, rows, c)));
+        return make_seq(std::move(one));
+      });
     }));
     return make_seq(std::move(in));
   }
 
-  /// The results of pair `c` of column blocks through the epilogue.
-  Stmt finish_quarters(const Block& t, const Value& half, const Value& results,
-                       const Value& c) const {
+  /// Elements of a quarter of the rows of results that are finished together.
+  int64_t quarter_size() const { return kResultRows * shape_.columns(); }
+
+  /// The plain product of pair `c` of column blocks in the rows of both halves from `row` on.
+  Stmt plain_rest(Block t, const Value& half, const Value& row, const Value& c) const {
+    return loop("part", index(2), LoopKind::serial, [&](const Value& part) {
+      std::vector<Stmt> in;
+      const Value begin = declare(in, "begin", part * half + row);
+      t.rows = declare(in, "rows", t.rows + begin * number(k_));
+      t.first = declare(in, "first", t.first + begin);
+      t.count = declare(in, "count", select(part == number(0), half, t.count) - begin);
+      const Stmt product = plain(t, c * number(2), c * number(2) + number(2));
+      in.push_back(make_stmt<If>({}, (t.count > number(0)).expr(), product, Stmt()));
+      return make_seq(std::move(in));
+    });
+  }
+
+  /// `rows` rows of the results of pair `c` of column blocks, from `row` of both halves on, through the epilogue.
+  Stmt finish_quarters(const Block& t, const Value& half, const Value& results, const Value& row,
+                       const Value& rows, const Value& c) const {
     return loop("q", index(4), LoopKind::serial, [&](const Value& q) {
       const Value top = q < number(2);
       std::vector<Value> args = parameter_values(fused_);
       args.insert(args.end(),
-                  {results + q * halves_->quarter_size(half), select(top, half, t.count - half),
-                   t.first + select(top, number(0), half),
+                  {results + q * number(quarter_size()),
+                   select(top, rows, least(rows, t.count - half - row)),
+                   t.first + row + select(top, number(0), half),
                    Value(make_cast((c * number(2) + q % number(2)).expr(), Type(u32)))});
       return call(finish_name(shape_.columns()), args);
     });

@@ -219,14 +219,14 @@ Stmt Strassen::pair(const Value& operands, const Value& half, const Value& panel
 }
 
 Value Strassen::results(std::vector<Stmt>& body, const Value& half, const Value& sums,
-                        const Value& to) const {
+                        const Value& rows, const Value& to, int64_t distance) const {
   const int lanes = shape_.lanes;
   const Type vector = Type::vector(f32, lanes);
   const VarRef check = make_var("check", vector, true);
   body.push_back(make_stmt<DeclVar>({}, check, make_cast(make_const(0, f32), vector)));
   const Value size = declare(body, "size", quarter_size(half));
   body.push_back(loop_from(
-      "i", index(0), (half * number(shape_.columns())).expr(), lanes, [&](const Value& i) {
+      "i", index(0), (rows * number(shape_.columns())).expr(), lanes, [&](const Value& i) {
         std::vector<Stmt> in;
         std::vector<Value> p;
         for (int n = 0; n < kProducts; n++)
@@ -239,7 +239,7 @@ Value Strassen::results(std::vector<Stmt>& body, const Value& half, const Value&
             if (const int sign = kResults[q][n])
               sum = sum.expr() ? with_sign(sum, sign, p[n]) : p[n];
           sum = declare(in, "sum", sum);
-          in.push_back(make_stmt<Store>({}, (to + size * number(q)).expr(), i.expr(), sum.expr()));
+          in.push_back(make_stmt<Store>({}, (to + number(q * distance)).expr(), i.expr(), sum.expr()));
           const Value none = declare(in, "zero", sum - sum);  // NaN unless finite
           zero = q ? declare(in, "zero", zero + none) : none;
         }

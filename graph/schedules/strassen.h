@@ -27,23 +27,23 @@ class Strassen {
                            const ir::Value& top, const ir::Value& bottom,
                            const ir::Value& has_bottom) const;
 
-  /// Elements of a quarter of the results, of the sums of one pair of column blocks, and of the sums of panels.
-  ir::Value quarter_size(const ir::Value& half) const;
+  /// Elements of the sums of one pair of column blocks, and of the sums of panels.
   ir::Value sums_size(const ir::Value& half) const;
   int64_t panels_size() const;
   /// The sums of the seven products of all of K, for the pairs of column blocks from `begin` to `end`; `b`: the first panel of all.
   ir::Stmt products(const ir::Value& operands, const ir::Value& half, const ir::Value& b,
                     const ir::Value& begin, const ir::Value& end, const ir::Value& sums,
                     const ir::Value& panels) const;
-  /// The four quarters of the results of one pair from its sums, `quarter_size` apart, rows of a column block each; whether a result is
-  /// not finite.
+  /// `rows` rows of the four quarters of the results of one pair from its sums, whose first of these rows is at `sums`: the quarters
+  /// `distance` apart, rows of a column block each; whether a result is not finite.
   ir::Value results(std::vector<ir::Stmt>& body, const ir::Value& half, const ir::Value& sums,
-                    const ir::Value& to) const;
+                    const ir::Value& rows, const ir::Value& to, int64_t distance) const;
 
  private:
   ir::Function operand_row(bool has_bottom) const;
   ir::Function first_tile() const;
   ir::Function product() const;
+  ir::Value quarter_size(const ir::Value& half) const;
   ir::Value operand(const ir::Value& operands, const ir::Value& half, int product) const;
   ir::Stmt pair(const ir::Value& operands, const ir::Value& half, const ir::Value& panel,
                 const ir::Value& next, const ir::Value& sums, const ir::Value& panels,
