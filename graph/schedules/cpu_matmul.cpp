@@ -244,10 +244,12 @@ class PackedMatmul {
   Stmt columns(const std::vector<int64_t>& sizes, Block t) const {
     std::vector<Stmt> body;
     t.tiles = declare(body, "tiles", (t.count + number(shape_.rows - 1)) / number(shape_.rows));
-    t.ahead_step = declare(body, "ahead_step", (number(kPanelColumns - 1) + t.tiles) / t.tiles);
+    t.ahead_step = declare(body, "ahead_step", fetched().step(t.tiles));
     body.push_back(depth_ < k_ ? blocks_of_k(sizes, t) : whole_k(sizes, t));
     return make_seq(std::move(body));
   }
+
+  AheadOfTiles fetched() const { return {shape_, k_ * kPanelColumns, depth_}; }
 
   /// whole_columns(parameters..., rows, first row, number of rows, first column block, one behind the last): the plain product.
   Function whole_columns(const std::vector<int64_t>& sizes) const {
@@ -452,7 +454,7 @@ class PackedMatmul {
       const Value r = declare(in, "r", height + select(i < more, number(1), number(0)));
       const Value source = declare(in, "source", t.rows + (at * number(distance_) + depth)),
                   to = declare(in, "to", results(at)),
-                  ahead = declare(in, "ahead", next + i * (t.ahead_step * number(depth_)));
+                  ahead = declare(in, "ahead", fetched().begin(next, i, t.ahead_step));
       std::vector<Value> last = parameter_values(fused_);
       for (const Value& v : {to, r, t.first + at, Value(make_cast(c.expr(), Type(u32)))})
         last.push_back(v);

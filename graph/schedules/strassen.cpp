@@ -161,7 +161,8 @@ Function Strassen::product() const {
       declare(body, "tiles", (rest + number(shape_.rows - 1)) / number(shape_.rows));
   const Value height = declare(body, "height", rest / tiles),
               more = declare(body, "taller", rest % tiles);
-  const Value step = declare(body, "step", (number(kPanelColumns) + tiles) / (tiles + number(1)));
+  const AheadOfTiles fetched(shape_, k_ * kPanelColumns, run_);
+  const Value step = declare(body, "step", fetched.step(tiles + number(1)));
   const Value alone = declare(body, "alone", sign == Value(make_const(0, f32)));
   body.push_back(make_stmt<If>(
       {}, alone.expr(), call(tile_, {first, a, b, run, to, adds, ahead, step}),
@@ -174,7 +175,7 @@ Function Strassen::product() const {
     const Value r = declare(in, "r", height + select(i < more, number(1), number(0)));
     in.push_back(
         call(tile_, {r, a + at * number(distance_), panel, run, to + at * number(shape_.columns()),
-                     adds, ahead + (i + number(1)) * (step * run), step}));
+                     adds, fetched.begin(ahead, i + number(1), step), step}));
     return make_seq(std::move(in));
   }));
   f.body = make_seq(std::move(body));

@@ -373,7 +373,7 @@ Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t r
   if (how.prefetches) {
     t.ahead = parameter("ahead", panels);
     t.ahead_step = parameter("ahead_step", Type(i64));
-    t.ahead_panels = (t.columns + kPanelColumns - 1) / kPanelColumns;
+    t.ahead_panels = 1;
   }
   for (int64_t i = 0; i < rows; i++) t.row_offset.push_back(i * row_distance);
   const int64_t distance = how.to_distance ? how.to_distance : t.shape.columns();
@@ -386,6 +386,15 @@ Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t r
   };
   f.body = tile_kernel(t);
   return f;
+}
+
+Value AheadOfTiles::step(const Value& tiles) const {
+  const Value parts(make_binary(BinaryOp::max, (tiles / number(panels_)).expr(), index(1)));
+  return (number(kPanelColumns - 1) + parts) / parts;
+}
+
+Value AheadOfTiles::begin(const Value& next, const Value& i, const Value& step) const {
+  return next + (i % number(panels_) * number(stride_) + i / number(panels_) * (step * number(run_)));
 }
 
 std::vector<Stmt> store_raw_row(

@@ -76,6 +76,20 @@ struct RawTile {
 ir::Function raw_tile(const std::string& name, TileKernel t, int64_t rows, int64_t row_distance,
                       const RawTile& how);
 
+/// What the tiles of such functions prefetch together: the panels of the next block, of `run` rows each.
+class AheadOfTiles {
+ public:
+  AheadOfTiles(const TileShape& shape, int64_t panel_stride, int64_t run)
+      : panels_(shape.panels), stride_(panel_stride), run_(run) {}
+  /// Elements from one k to the next, where there are `tiles` tiles.
+  ir::Value step(const ir::Value& tiles) const;
+  /// Where tile `i` begins: each has a part of one panel.
+  ir::Value begin(const ir::Value& next, const ir::Value& i, const ir::Value& step) const;
+
+ private:
+  int64_t panels_, stride_, run_;
+};
+
 /// One row of such results through the epilogue: store(c, value) for its `columns` first values.
 std::vector<ir::Stmt> store_raw_row(
     const ir::Value& from, int64_t columns, int lanes,
