@@ -347,9 +347,10 @@ class PackedMatmul {
     std::vector<Stmt> in;
     const Value size = declare(in, "sums_size", halves_->sums_size(half)),
                 count = declare(in, "count", t.end - t.begin);
-    const Value results = declare(in, "results",
-                                  scratch_floats(kHalves, number(4 * quarter_size()) + size * count +
-                                                              number(halves_->panels_size())));
+    const Value results =
+        declare(in, "results",
+                scratch_floats(kHalves, number(4 * quarter_size()) + size * count +
+                                            number(halves_->panels_size())));
     const Value sums = declare(in, "sums", results + number(4 * quarter_size()));
     const Value panels = declare(in, "panels", sums + size * count);
     in.push_back(halves_->products(operands, half, t.b, t.begin, t.end, sums, panels));

@@ -240,7 +240,8 @@ Value Strassen::results(std::vector<Stmt>& body, const Value& half, const Value&
             if (const int sign = kResults[q][n])
               sum = sum.expr() ? with_sign(sum, sign, p[n]) : p[n];
           sum = declare(in, "sum", sum);
-          in.push_back(make_stmt<Store>({}, (to + number(q * distance)).expr(), i.expr(), sum.expr()));
+          in.push_back(
+              make_stmt<Store>({}, (to + number(q * distance)).expr(), i.expr(), sum.expr()));
           const Value none = declare(in, "zero", sum - sum);  // NaN unless finite
           zero = q ? declare(in, "zero", zero + none) : none;
         }

@@ -394,7 +394,8 @@ Value AheadOfTiles::step(const Value& tiles) const {
 }
 
 Value AheadOfTiles::begin(const Value& next, const Value& i, const Value& step) const {
-  return next + (i % number(panels_) * number(stride_) + i / number(panels_) * (step * number(run_)));
+  return next +
+         (i % number(panels_) * number(stride_) + i / number(panels_) * (step * number(run_)));
 }
 
 std::vector<Stmt> store_raw_row(
