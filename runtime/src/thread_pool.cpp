@@ -2,6 +2,8 @@
 // A worker has a mailbox: idle, busy, or a job that it has not begun. A region posts its job into the
 // mailboxes of idle workers, works itself until no chunk is left, takes back what nobody began, and waits
 // for the workers that did begin. Jobs live on their callers' stacks; nothing is allocated.
+// A job's chunks are cut into one part a thread, the same for the same thread each time: where regions in a row
+// walk the same rows, a thread finds in its own cache what it wrote. Who has finished takes chunks of the other parts.
 // Threading: thread-safe.
 #include "hidet/runtime/thread_pool.h"
 
@@ -32,6 +34,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMostThreads = 1024;
 constexpr int kChunksPerThread = 4;  // for balance: threads that are late take fewer
+constexpr int kMostParts = 16;       // more threads share them
 constexpr auto kSpin = std::chrono::microseconds(50);
 
 void relax() {
@@ -57,13 +60,28 @@ bool spin(const Done& done) {
 
 // One parallel region.
 struct Job {
-  Job(ParallelBody b, void* c, int64_t count, int64_t pieces)
-      : body(b), closure(c), chunk(count / pieces), larger(count % pieces), chunks(pieces) {}
+  Job(ParallelBody b, void* c, int64_t count, int64_t chunks, int threads)
+      : body(b),
+        closure(c),
+        chunk(count / chunks),
+        larger(count % chunks),
+        parts(static_cast<int>(std::min<int64_t>({threads, chunks, kMostParts}))) {
+    for (int p = 0; p < parts; p++) {
+      part[p].next.store(p * chunks / parts, std::memory_order_relaxed);
+      part[p].end = (p + 1) * chunks / parts;
+    }
+  }
+
+  struct alignas(64) Part {
+    std::atomic<int64_t> next;  // chunks [next, end) are left
+    int64_t end;
+  };
 
   const ParallelBody body;
   void* const closure;
-  const int64_t chunk, larger, chunks;  // the first `larger` chunks have one iteration more
-  std::atomic<int64_t> next{0};
+  const int64_t chunk, larger;  // the first `larger` chunks have one iteration more
+  const int parts;
+  Part part[kMostParts];
   std::atomic<int> helpers{0};             // workers that have the job, begun or not
   std::atomic<int64_t> failed{INT64_MAX};  // the least failing chunk
   std::mutex mutex;                        // of status
@@ -71,11 +89,16 @@ struct Job {
 
   int64_t begin_of(int64_t i) const { return i * chunk + std::min(i, larger); }
 
-  void work() noexcept {
-    // Chunks are given out in order: those before a failing one have all been begun, and will finish.
-    while (failed.load(std::memory_order_relaxed) == INT64_MAX) {
-      const int64_t i = next.fetch_add(1, std::memory_order_relaxed);
-      if (i >= chunks) return;
+  // The thread's own part first.
+  void work(int thread) noexcept {
+    for (int p = 0; p < parts; p++) work_on(part[(thread + p) % parts]);
+  }
+
+  void work_on(Part& own) noexcept {
+    while (true) {
+      const int64_t i = own.next.fetch_add(1, std::memory_order_relaxed);
+      // Chunks before a failing one are run all the same: one of them may fail, too.
+      if (i >= own.end || i > failed.load(std::memory_order_relaxed)) return;
       const int32_t result = body(closure, begin_of(i), begin_of(i + 1));
       if (result != 0) fail(i, result);
     }
@@ -112,12 +135,12 @@ class Pool {
     const int64_t most = count / std::max<int64_t>(grain, 1);
     if (threads <= 1 || most <= 1) return body(closure, 0, count);
     const int64_t chunks = std::min<int64_t>(most, int64_t{threads} * kChunksPerThread);
-    Job job(body, closure, count, chunks);
+    Job job(body, closure, count, chunks, threads);
     Worker* posted[kMostThreads];
     const int helpers =
         post(job, static_cast<int>(std::min<int64_t>(threads - 1, chunks - 1)), posted);
     if (helpers == 0) return body(closure, 0, count);
-    job.work();
+    job.work(0);
     take_back(job, posted, helpers);
     wait(job);
     return job.status;
@@ -203,7 +226,7 @@ class Pool {
       for (int i = started_.load(); i < wanted && !closed_.load(); i++) {
         auto worker = std::make_unique<Worker>();
         Worker* w = worker.get();
-        w->thread = std::thread([this, w] { loop(*w); });
+        w->thread = std::thread([this, w, i] { loop(*w, i + 1); });
         workers_[i] = std::move(worker);
         started_.store(i + 1, std::memory_order_release);
       }
@@ -220,7 +243,7 @@ class Pool {
     return reinterpret_cast<Job*>(&mark);
   }
 
-  void loop(Worker& w) noexcept {
+  void loop(Worker& w, int thread) noexcept {
     const bool may_spin = available_cpus() > 1;
     while (true) {
       const auto posted = [&] { return w.mailbox.load(std::memory_order_acquire) != nullptr; };
@@ -229,7 +252,7 @@ class Pool {
       Job* job = w.mailbox.load(std::memory_order_acquire);
       if (!job || !w.mailbox.compare_exchange_strong(job, busy(), std::memory_order_acq_rel))
         continue;
-      job->work();
+      job->work(thread);
       w.mailbox.store(nullptr, std::memory_order_release);
       job->helpers.fetch_sub(1,
                              std::memory_order_release);  // the last touch: the job may be gone now

@@ -23,7 +23,8 @@ using ParallelBody = int32_t (*)(void* closure, int64_t begin, int64_t end);
 
 /// Splits [0, count) into chunks of at least `grain` iterations over the pool and returns when all have
 /// finished. The result is 0, or the status of the failing chunk with the least `begin`; chunks after
-/// it may not have run. Which iterations share a chunk is not defined.
+/// it may not have run. Which iterations share a chunk is not defined; each thread begins with the same part of them
+/// in each region.
 int32_t parallel_for(int64_t count, int64_t grain, ParallelBody body, void* closure) noexcept;
 
 /// The same for a C++ callable body(begin, end) that returns void or a status, and may throw: an
