@@ -212,9 +212,9 @@ class Tile {
       return loop("j", across.expr(), LoopKind::serial, [&](const Value& j) {
         std::vector<Stmt> in;
         const Value from = declare(in, "from", pixel_of(results, i, j));
-        for (Stmt& s :
-             store_raw_row(from, columns, plan_.shape.lanes,
-                           [&](const Value&c, const Value&value) { return store(i, j, c, value); }))
+        for (Stmt& s : store_raw_row(
+                 from, columns, plan_.shape.lanes,
+                 [&](const Value& c, const Value& value) { return store(i, j, c, value); }))
           in.push_back(std::move(s));
         return make_seq(std::move(in));
       });
