@@ -22,10 +22,10 @@ constexpr int64_t kRowBlock = 168;
 constexpr int64_t kTasks = 16;
 /// Most of K in one block, and rows that are copied in one piece of the parallel loop.
 constexpr int64_t kDepth = 1024, kCopyGrain = 16;
-/// Strassen's products: least rows, columns and K; most of a half of K in one run; pairs of column blocks whose sums stay in the cache;
-/// rows of results that are finished together, in the L1 cache.
-constexpr int64_t kLeastRows = 64, kLeastColumns = 256, kLeastDepth = 256, kHalfRun = 256,
-                  kPairs = 6, kResultRows = 8;
+/// Strassen's products: least rows, columns and K; most columns (results of more go to memory, whose time the plain products hide); most of
+/// a half of K in one run; pairs of column blocks whose sums stay in the cache; rows of results that are finished together, in the L1 cache.
+constexpr int64_t kLeastRows = 64, kLeastColumns = 256, kMostColumns = 16384, kLeastDepth = 256,
+                  kHalfRun = 256, kPairs = 6, kResultRows = 8;
 /// Scratch memory by number: copied rows are shared by tasks, the rest is a task's own.
 enum Slot { kRows, kSums, kHalves, kTaskRows };
 
@@ -100,8 +100,8 @@ class PackedMatmul {
     int64_t m = 0;
     const bool rows = !is_const_int(rows_.expr(), &m) || m >= kLeastRows;
     const bool plain = weight_ == f32 && dtype_of(fused_.anchor.inputs[0]) == f32;
-    return target.fewer_products && plain && rows && n_ >= kLeastColumns && k_ >= kLeastDepth &&
-           Strassen::fits(k_, shape_) && fused_.chosen("strassen", 1);
+    return target.fewer_products && plain && rows && n_ >= kLeastColumns && n_ <= kMostColumns &&
+           k_ >= kLeastDepth && Strassen::fits(k_, shape_) && fused_.chosen("strassen", 1);
   }
 
   /// The tile heights that can occur.

@@ -190,12 +190,14 @@ Stmt Strassen::products(const Value& operands, const Value& half, const Value& b
     return loop_from("pair", begin.expr(), end.expr(), 1, [&](const Value& c) {
       std::vector<Stmt> in;
       const Value panel = declare(in, "panel", b + (c * pair_size + k * number(kPanelColumns)));
-      // The next pair of column blocks, or the first in the next run of K.
-      const Value next = declare(
-          in, "next",
-          Value(make_select(
-              (c + number(1) < end).expr(), (panel + pair_size).expr(),
-              (b + (begin * pair_size + (k + number(run_)) * number(kPanelColumns))).expr())));
+      // The next pair of column blocks, or the first in the next run of K, or the first of the next such group.
+      const Value again = b + (begin * pair_size + (k + number(run_)) * number(kPanelColumns)),
+                  onwards = b + end * pair_size;
+      const Value turn(
+          make_select((k + number(run_) < number(k_ / 2)).expr(), again.expr(), onwards.expr()));
+      const Value next = declare(in, "next",
+                                 Value(make_select((c + number(1) < end).expr(),
+                                                   (panel + pair_size).expr(), turn.expr())));
       in.push_back(
           pair(operands + k, half, panel, next, sums + (c - begin) * sums_size(half), panels, k));
       return make_seq(std::move(in));
