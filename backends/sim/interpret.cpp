@@ -175,8 +175,8 @@ void Worker::execute(Block& block, Warp& w, uint32_t mask, int32_t pc, int32_t s
         break;
       case Op::next: {
         const ForTable& f = p.fors[static_cast<size_t>(in.c)];
-        f.step.fn(f.step, row(f.var), row(f.var), row(f.step.b), nullptr, lanes);
-        f.test.fn(f.test, row(f.test.dst), row(f.var), row(f.test.b), nullptr, lanes);
+        f.step.fn(f.step, row(f.var), row(f.var), row(f.step.b), row(f.var), lanes);
+        f.test.fn(f.test, row(f.test.dst), row(f.var), row(f.test.b), row(f.var), lanes);
         const uint32_t again = holding(row(f.test.dst), lanes);
         const bool parted = branch(again, f.body, pc);
         if (again && spent()) {
