@@ -1,8 +1,10 @@
 // primitives_gpu.cpp - every row of the table of primitives on a GPU: the kernels that primitives_test runs in the simulator, all
 // bytes compared with the simulator's (numbers, where a case has a tolerance). Then what a module does on a GPU only: the
 // message of an assert in a kernel, tuning, times of launches.
-// usage: primitives_gpu [PART [N]]   the cases whose names have PART; from number N on in this process, to the first that fails
-// Needs: a GPU, NVRTC and a C compiler, no LLVM; without a GPU it prints SKIP. Exit status 1 where a result differs.
+// usage: primitives_gpu [PART [N]]   the cases whose names have PART; from number N on in this process, to the first that the
+// GPU does not run
+// Needs: a GPU, NVRTC and a C compiler, no LLVM; without a GPU it prints SKIP. It goes on where a result differs, prints how many
+// are equal and how many differ, and ends with status 1 where any does.
 // Threading: kernels are compiled on all cores, the rest is one thread.
 #include "primitives/cases.h"
 
@@ -82,8 +84,8 @@ std::string difference(const Tensor& got, const Tensor& wanted, const Tolerance&
          " bytes differ, the first is byte " + std::to_string(first);
 }
 
-void compare(const Case& c, const Built& built) {
-  if (!built.module) throw std::runtime_error(built.problem);
+/// How the GPU's results differ from the simulator's; "" where they do not.
+std::string compare(const Case& c, const Built& built) {
   std::vector<Tensor> on_gpu;
   for (const Tensor& t : c.inputs) on_gpu.push_back(t.cuda());
   on_gpu.push_back(c.output.cuda());
@@ -93,28 +95,36 @@ void compare(const Case& c, const Built& built) {
   const std::vector<Tensor> wanted = simulated(c);
   for (size_t i = 0; i < on_gpu.size(); i++) {
     const std::string problem = difference(on_gpu[i].cpu(), wanted[i], c.gpu);
-    if (!problem.empty())
-      throw std::runtime_error("argument " + std::to_string(i) + ": " + problem);
+    if (!problem.empty()) return "argument " + std::to_string(i) + ": " + problem;
   }
+  return "";
 }
 
-/// Cases from number `first` on, up to the first that fails: after an error of the GPU its process is of no more use.
+/// Cases from number `first` on, up to the first that the GPU does not run: its process is of no more use then.
 void run_from(const Cases& cases, size_t first) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 4096);
   const std::vector<Built> built = build_all(cases, first);
   for (size_t i = first; i < cases.size(); i++) {
+    const char* const name = cases[i].name.c_str();
+    const Built& b = built[i - first];
     try {
-      compare(cases[i], built[i - first]);
-      std::printf("PASS %s\n", cases[i].name.c_str());
+      const std::string problem = b.module ? compare(cases[i], b) : b.problem;
+      if (problem.empty()) std::printf("PASS %s\n", name);
+      else std::printf("%s %s: %.400s\n", b.module ? "DIFFER" : "FAIL", name, problem.c_str());
     } catch (const std::exception& e) {
-      std::printf("FAIL %s: %.400s\n", cases[i].name.c_str(), e.what());
+      std::printf("FAIL %s: %.400s\n", name, e.what());
       return;
     }
   }
 }
 
-/// All cases, in processes of their own; returns how many pass.
-size_t run_in_children(const std::string& program, const std::string& part, const Cases& cases) {
-  size_t done = 0, passed = 0;
+struct Counts {
+  size_t equal = 0, different = 0, failed = 0;
+};
+/// All cases, in processes of their own; prints those that are not equal.
+Counts run_in_children(const std::string& program, const std::string& part, const Cases& cases) {
+  Counts counts;
+  size_t done = 0;
   while (done < cases.size()) {
     const std::string command = program + " '" + part + "' " + std::to_string(done);
     FILE* child = popen(command.c_str(), "r");
@@ -123,17 +133,20 @@ size_t run_in_children(const std::string& program, const std::string& part, cons
     char line[1024];
     while (std::fgets(line, sizeof line, child)) {
       const std::string text = line;
-      if (text.rfind("PASS ", 0) == 0) passed++, ran++;
-      if (text.rfind("FAIL ", 0) == 0) std::printf("%s", line), ran++;
+      const bool equal = text.rfind("PASS ", 0) == 0, differs = text.rfind("DIFFER ", 0) == 0,
+                 fails = text.rfind("FAIL ", 0) == 0;
+      counts.equal += equal, counts.different += differs, counts.failed += fails;
+      ran += equal || differs || fails;
+      if (differs || fails) std::printf("%s", line);
     }
     const int status = pclose(child);
     if (ran == 0) {
       std::printf("FAIL %s: its process ends with status %d\n", cases[done].name.c_str(), status);
-      ran = 1;
+      counts.failed++, ran = 1;
     }
     done += ran;
   }
-  return passed;
+  return counts;
 }
 
 bool report(const char* what, bool fine) {
@@ -199,6 +212,40 @@ bool tuning() {
          profile.operators[0].milliseconds > 0.01 && profile.operators[0].candidate == r.best;
 }
 
+/// Number N of the command line.
+size_t number_of(const char* text, size_t count) {
+  char* end = nullptr;
+  const unsigned long long n = std::strtoull(text, &end, 10);
+  HIDET_REQUIRE(*text >= '0' && *text <= '9' && !*end && n <= count, ErrorCode::usage, "", "'",
+                text, "' is no number of a case: there are ", count);
+  return n;
+}
+
+int run(int argc, char** argv) {
+  const std::string part = argc > 1 ? argv[1] : "";
+  int refused = 0;
+  const Cases cases = cases_for(part, cuda_device_info(0).arch(), &refused);
+  HIDET_REQUIRE(!cases.empty() || refused, ErrorCode::usage, "", "no case's name has '", part, "'");
+  if (argc > 2) {
+    run_from(cases, number_of(argv[2], cases.size()));
+    return 0;
+  }
+  std::set<std::string> rows;
+  for (const Case& c : cases) rows.merge(rows_of(c));
+  const Counts counts = run_in_children(argv[0], part, cases);
+  std::printf(
+      "%s, %zu kernels of %zu primitives beside the simulator: %zu equal, %zu differ, %zu do not "
+      "run; %d need another GPU\n",
+      cuda_device_info(0).name.c_str(), cases.size(), rows.size(), counts.equal, counts.different,
+      counts.failed, refused);
+  bool fine = counts.equal == cases.size();
+  if (part.empty()) {
+    fine = report("assert in a kernel", asserts()) && fine;
+    fine = report("tune and profile", tuning()) && fine;
+  }
+  return fine ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -206,24 +253,10 @@ int main(int argc, char** argv) {
     std::printf("SKIP everything: %s\n", cuda_problem().c_str());
     return 0;
   }
-  const std::string part = argc > 1 ? argv[1] : "";
-  int refused = 0;
-  const Cases cases = cases_for(part, cuda_device_info(0).arch(), &refused);
-  if (argc > 2) {
-    run_from(cases, static_cast<size_t>(std::atol(argv[2])));
-    return 0;
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& e) {
+    std::printf("FAIL everything: %s\n", e.what());
+    return 1;
   }
-  std::set<std::string> rows;
-  for (const Case& c : cases) rows.merge(rows_of(c));
-  const size_t passed = run_in_children(argv[0], part, cases);
-  std::printf(
-      "%s: %zu of %zu kernels of %zu primitives give what the simulator gives; %d need another "
-      "GPU\n",
-      cuda_device_info(0).name.c_str(), passed, cases.size(), rows.size(), refused);
-  bool fine = passed == cases.size();
-  if (part.empty()) {
-    fine = report("assert in a kernel", asserts()) && fine;
-    fine = report("tune and profile", tuning()) && fine;
-  }
-  return fine ? 0 : 1;
 }

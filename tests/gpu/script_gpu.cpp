@@ -1,6 +1,7 @@
 // script_gpu.cpp - the CUDA programs of docs/script.md on a GPU: each result is compared with a loop in f64 at sampled
 // places; vector add and softmax are timed beside a device copy, the tensor-core product beside cuBLAS where it is found.
 // usage: script_gpu [M N K]   sizes of the product; 4096 4096 4096 unless given
+//        script_gpu check     each program once at a small size, nothing timed: for compute-sanitizer
 // Needs: a GPU, NVRTC and a C compiler, no LLVM; without a GPU it prints SKIP. Exit status 1 when a result is wrong.
 // Threading: one thread.
 #include "../lang/guide.h"
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -69,13 +71,14 @@ void compare(const Tensor& got, double tolerance, const std::function<double(int
   require(worst <= tolerance * scale, "error " + std::to_string(worst / scale));
 }
 
+bool timed = true;
+
 void report(const char* name, double bytes, double ms, double copy) {
   std::printf("  %-24s %9.4f ms %8.0f GB/s, %5.1f %% of a copy\n", name, ms, bytes / ms * 1e-6,
               100 * bytes / ms * 1e-6 / copy);
 }
 
-void vector_addition(double copy) {
-  const int n = (64 << 20) + 3;
+void vector_addition(double copy, int n) {
   const CompiledModule add = vector_add_cuda().build();
   const Tensor a = hidet::randn({n}), b = hidet::randn({n}),
                c = hidet::zeros({n}, hidet::f32, "cuda");
@@ -84,6 +87,7 @@ void vector_addition(double copy) {
   call();
   const auto *p = static_cast<const float*>(a.data()), *q = static_cast<const float*>(b.data());
   compare(c.cpu(), 0, [&](int64_t i) { return p[i] + q[i]; });
+  if (!timed) return;
   report("vector_add", 12.0 * n, median_ms(call), copy);
 }
 
@@ -100,6 +104,7 @@ void row_softmax(double copy, int rows, int columns) {
     for (int j = 0; j < columns; j++) sum += std::exp(double(row[j]));
     return std::exp(double(row[i % columns])) / sum;
   });
+  if (!timed) return;
   report(("softmax_" + std::to_string(rows) + "x" + std::to_string(columns)).c_str(),
          8.0 * rows * columns, median_ms(call), copy);
 }
@@ -151,6 +156,7 @@ void product(const Problem& p, const CompiledModule& matmul, const std::string& 
              hidet::f16_to_f32(y[int64_t{i} * p.n + at % p.n]);
     return sum;
   });
+  if (!timed) return;
   const double ms = median_ms(call);
   std::printf("  %s, %dx%dx%d: %.4f ms, %.1f TFLOP/s", name.c_str(), p.m, p.n, p.k, ms,
               p.flops() / ms * 1e-9);
@@ -174,12 +180,13 @@ void products(int m, int n, int k) {
   const Tensor a = hidet::randn({m, k}, hidet::f16, {}, 1),
                b = hidet::randn({k, n}, hidet::f16, {}, 2);
   const Problem p{m, n, k, a, b, a.cuda(), b.cuda(), hidet::zeros({m, n}, hidet::f16, "cuda")};
-  const Cublas cublas;
   double cublas_ms = 0;
-  if (cublas) {
+  const std::optional<Cublas> opened = timed ? std::optional<Cublas>(std::in_place) : std::nullopt;
+  if (opened && *opened) {
+    const Cublas& cublas = *opened;
     cublas_ms = median_ms([&] { cublas(p.a, p.b, p.c, m, n, k); });
     std::printf("  cuBLAS %.4f ms, %.1f TFLOP/s\n", cublas_ms, p.flops() / cublas_ms * 1e-9);
-  } else {
+  } else if (timed) {
     std::printf("  cuBLAS is not here\n");
   }
   const Tiles choices[] = {{},
@@ -204,9 +211,17 @@ int main(int argc, char** argv) {
     std::printf("SKIP everything: %s\n", problem.c_str());
     return 0;
   }
+  if (argc > 1 && std::string(argv[1]) == "check") {
+    timed = false;
+    check("vector_add", [&] { vector_addition(0, 4099); });
+    check("softmax", [&] { row_softmax(0, 33, 1024); });
+    check("softmax", [&] { row_softmax(0, 33, 256); });
+    products(256, 512, 256);
+    return failures ? 1 : 0;
+  }
   const double copy = copy_gbps();
   std::printf("%s, copy %.0f GB/s\n", hidet::cuda_device_info(0).name.c_str(), copy);
-  check("vector_add", [&] { vector_addition(copy); });
+  check("vector_add", [&] { vector_addition(copy, (64 << 20) + 3); });
   check("softmax", [&] { row_softmax(copy, 65536, 1024); });
   check("softmax", [&] { row_softmax(copy, 262144, 256); });
   const auto size = [&](int i) { return argc > i ? std::atoi(argv[i]) : 4096; };
