@@ -57,8 +57,9 @@ Value clz(const Located& v) { return bits("clz", v, false); }
 Value ffs(const Located& v) { return bits("ffs", v, false); }
 Value brev(const Located& v) { return bits("brev", v, true); }
 Value mulhi(const Located& a, const Located& b) {
-  const Type t(dtype_of_value("mulhi", a) == u32 ? u32 : i32);
-  return call(t.dtype() == u32 ? "mulhi_u32" : "mulhi_i32", {a, b}, {t, t}, t);
+  const DType d = dtype_of_value("mulhi", a);
+  const Type t(d == u32 || d == u64 || d == i64 ? d : i32);
+  return call(("mulhi_" + t.text()).c_str(), {a, b}, {t, t}, t);
 }
 Value byte_perm(const Located& a, const Located& b, const Located& selector) {
   return words("byte_perm", {a, b, selector});
@@ -82,6 +83,13 @@ Value packed_max(const Located& a, const Located& b) { return packed("packed_max
 Value packed_fma(const Located& a, const Located& b, const Located& c) {
   return packed("packed_fma", {a, b, c});
 }
+Value packed_fma_relu(const Located& a, const Located& b, const Located& c) {
+  return packed("packed_fma_relu", {a, b, c});
+}
+Value packed_neg(const Located& a) { return packed("packed_neg", {a}); }
+Value packed_abs(const Located& a) { return packed("packed_abs", {a}); }
+Value packed_fast_exp2(const Located& a) { return packed("packed_fast_exp2", {a}); }
+Value packed_fast_tanh(const Located& a) { return packed("packed_fast_tanh", {a}); }
 
 #define HIDET_DEFINE(name) \
   Value name(const Located& x) { return fast(#name, {x}); }
@@ -191,6 +199,25 @@ CallResult atomic_add_pair(const Located& p, const Located& v) {
   const Type type = Type::vector(t, 2);
   return effect("atomic_add_pair", {p, coerced(v, type, "the operand of an atomic")}, type, 1, {},
                 v.loc);
+}
+CallResult atomic_add_vector(const Located& p, const Located& v) {
+  const Type type = v.value.expr() ? v.value.type() : Type();
+  const DType t = type.is_vector() ? type.dtype() : DType();
+  const int64_t bytes = type.is_vector() ? t.bytes_of(type.lanes()) : 0;
+  HIDET_REQUIRE(
+      (t == f32 || t == f16 || t == bf16) && pointee(p) == Type(t) && (bytes == 8 || bytes == 16),
+      ErrorCode::usage, p.loc.text(), "'atomic_add_vector' of ", type.text(), " to ",
+      p.value.type().text(),
+      "; it takes 8 or 16 bytes of f32, f16 or bf16 to a pointer to that type");
+  return effect("atomic_add_vector", {p, v}, type, 1, {static_cast<int64_t>(t.code())}, v.loc);
+}
+CallResult atomic_exch_128(const Located& p, const Located& v) {
+  require_signature("atomic_exch_128", {p, v}, Type::vector(u64, 2), p.loc);
+  return effect("atomic_exch_128", {p, v}, Type::vector(u64, 2), 1, {}, v.loc);
+}
+CallResult atomic_cas_128(const Located& p, const Located& expected, const Located& v) {
+  require_signature("atomic_cas_128", {p, expected, v}, Type::vector(u64, 2), p.loc);
+  return effect("atomic_cas_128", {p, expected, v}, Type::vector(u64, 2), 1, {}, v.loc);
 }
 namespace {
 CallResult counted(const char* name, const Located& p, const Located& v) {

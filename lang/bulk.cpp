@@ -230,6 +230,22 @@ void bulk_send(Combine op, const Located& to, const Located& from, const Located
   to_cluster("bulk_send_reduce", {to, from, bytes_of(bytes), barrier},
              {code(op), static_cast<int64_t>(to.value.type().dtype().code())});
 }
+void async_store(const Located& to, const Located& value, const Located& barrier) {
+  require_pointer(to, "async_store", "shared");
+  const Type& type = value.value.type();
+  const int64_t bytes = type.is_arithmetic() ? type.dtype().bytes_of(type.lanes()) : 0;
+  HIDET_REQUIRE(bytes == 4 || bytes == 8 || bytes == 16, ErrorCode::usage, to.loc.text(),
+                "async_store() sends 4, 8 or 16 bytes, not ", type_of(value));
+  to_cluster("async_store", {to, value, barrier},
+             {static_cast<int64_t>(type.dtype().code()), type.lanes()});
+}
+void async_reduce(Combine op, const Located& to, const Located& value, const Located& barrier) {
+  require_pointer(to, "async_reduce", "shared");
+  require_reduction(op, to, true);
+  const Type& type = to.value.type().pointee();
+  to_cluster("async_reduce", {to, detail::coerced(value, type, "a number to combine"), barrier},
+             {code(op), static_cast<int64_t>(type.dtype().code())});
+}
 void bulk_commit(Here at) { (void)detail::effect("bulk_commit", {}, {}, 0, {}, at); }
 void bulk_wait(int pending, Here at) {
   (void)detail::effect("bulk_wait", {}, {}, 0, {pending}, at);

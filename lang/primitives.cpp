@@ -110,15 +110,10 @@ void require_signature(const char* name, const std::vector<Located>& args, const
   HIDET_REQUIRE(problem.empty(), ErrorCode::usage, at.text(), "'", name, "' ", problem);
 }
 
-namespace {
-void require_count(int count, const char* name, SourceLoc at) {
-  HIDET_REQUIRE(count == 1 || count == 2 || count == 4, ErrorCode::usage, at.text(), name,
-                " moves 1, 2 or 4 matrices, not ", count);
-}
-/// A warp's exchange, bound where it is written.
 Value exchange(const char* name, const std::vector<Located>& args) {
   return let(name, Located(pure(name, args, args[0].loc), args[0].loc));
 }
+namespace {
 Located lane_number(const Located& v) { return coerced(v, Type(i32), "a lane number"); }
 }  // namespace
 }  // namespace detail
@@ -145,14 +140,6 @@ Value shfl_xor(const Located& v, const Located& m) {
 Value ballot(const Located& cond) { return detail::exchange("ballot_sync", {cond}); }
 Value any_lane(const Located& cond) { return detail::exchange("any_sync", {cond}); }
 Value all_lanes(const Located& cond) { return detail::exchange("all_sync", {cond}); }
-Value match_any(const Located& v) {
-  HIDET_REQUIRE(v.value.expr() && v.value.type().is_scalar() &&
-                    (v.value.dtype().bits() == 32 || v.value.dtype().bits() == 64),
-                ErrorCode::usage, v.loc.text(), "match_any takes a value of 32 or 64 bits, not ",
-                v.value.expr() ? v.value.type().text() : "nothing");
-  const DType bits = v.value.dtype().bits() == 32 ? u32 : u64;
-  return detail::exchange("match_any_sync", {Located(reinterpret(v, Type(bits)), v.loc)});
-}
 
 void barrier_sync(const Located& id, const Located& count) {
   (void)detail::effect("barrier_sync", {detail::lane_number(id), detail::lane_number(count)}, {}, 0,
@@ -166,25 +153,6 @@ Value syncthreads_and(const Located& cond) { return detail::exchange("syncthread
 Value syncthreads_or(const Located& cond) { return detail::exchange("syncthreads_or", {cond}); }
 Value syncthreads_count(const Located& cond) {
   return detail::exchange("syncthreads_count", {cond});
-}
-
-Value ldmatrix(const Located& row, int count, bool transposed) {
-  detail::require_count(count, "ldmatrix", row.loc);
-  const Type type = Type::vector(u32, count);
-  detail::require_signature("ldmatrix", {row}, type, row.loc);
-  return detail::bound("ldmatrix", {row}, type, {count, transposed}, row.loc);
-}
-void stmatrix(const Located& row, const Located& fragment, bool transposed) {
-  const Type& t = fragment.value.type();
-  HIDET_REQUIRE(t.is_arithmetic() && t.dtype() == u32, ErrorCode::usage, row.loc.text(),
-                "stmatrix takes a vector of u32, not ", t.text());
-  detail::require_count(t.lanes(), "stmatrix", row.loc);
-  detail::require_signature("stmatrix", {row, fragment}, {}, row.loc);
-  (void)detail::effect("stmatrix", {row, fragment}, {}, 1, {t.lanes(), transposed}, row.loc);
-}
-Value Mma::operator()(const Located& a, const Located& b, const Located& c) const {
-  detail::require_signature(row, {a, b, c}, c.value.type(), a.loc);
-  return detail::bound(row, {a, b, c}, c.value.type(), {}, a.loc);
 }
 
 void assume_aligned(const Handle& pointer, int bytes, Here at) {
@@ -214,6 +182,12 @@ void cp_async_wait(int pending, Here at) {
 }
 void prefetch(const Located& pointer) {
   (void)detail::effect("prefetch", {pointer}, {}, 0, {}, pointer.loc);
+}
+void prefetch_l1(const Located& pointer) {
+  (void)detail::effect("prefetch_l1", {pointer}, {}, 0, {}, pointer.loc);
+}
+void prefetch_l2(const Located& pointer) {
+  (void)detail::effect("prefetch_l2", {pointer}, {}, 0, {}, pointer.loc);
 }
 
 Value parallel_threads(Here at) {

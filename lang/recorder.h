@@ -207,6 +207,8 @@ ir::Located coerced(const ir::Located& v, const ir::Type& type, const char* what
 /// Throws Error(usage) where the row `name` of the table of primitives does not take these operands or give this type.
 void require_signature(const char* name, const std::vector<ir::Located>& args, const ir::Type& type,
                        SourceLoc at);
+/// A warp's exchange, bound where it is written.
+ir::Value exchange(const char* name, const std::vector<ir::Located>& args);
 /// A row with a result, bound where it is written.
 ir::Value bound(const char* name, const std::vector<ir::Located>& args, const ir::Type& type,
                 std::vector<int64_t> attrs, SourceLoc at);

@@ -8,6 +8,9 @@
 namespace hidet::backends::sim {
 namespace {
 
+__extension__ typedef __int128 Wide;
+__extension__ typedef unsigned __int128 UnsignedWide;
+
 uint32_t word(Cell c) { return static_cast<uint32_t>(c.i); }
 Cell number(int64_t v) { return Cell{.i = v}; }
 Cell real(float v) {
@@ -47,6 +50,24 @@ Cell packed(Cell a, Cell b, Cell, DType t) {
   return binary(op, a, b, t);
 }
 
+/// Of two zeros the negative one is the least.
+template <ir::BinaryOp op>
+Cell packed_extreme(Cell a, Cell b, Cell, DType t) {
+  const double x = to_double(a, t), y = to_double(b, t);
+  if (x != 0 || y != 0) return binary(op, a, b, t);
+  const bool negative = op == ir::BinaryOp::min ? std::signbit(x) || std::signbit(y)
+                                                : std::signbit(x) && std::signbit(y);
+  return from_double(negative ? -0.0 : 0.0, t);
+}
+template <double (*f)(double)>
+Cell packed_of(Cell a, Cell, Cell, DType t) {
+  return from_double(f(to_double(a, t)), t);
+}
+/// Exact in f64: products of two halves have at most 22 bits.
+double fused(Cell a, Cell b, Cell c, DType t) {
+  return std::fma(to_double(a, t), to_double(b, t), to_double(c, t));
+}
+
 struct Row {
   const char* name;
   Cell (*eval)(Cell, Cell, Cell, DType);
@@ -65,8 +86,13 @@ constexpr Row kRows[] = {
     HIDET_BITS("ffs_u64", a.i ? std::countr_zero(static_cast<uint64_t>(a.i)) + 1 : 0),
     HIDET_BITS("brev_u32", reversed(word(a))),
     HIDET_BITS("brev_u64", static_cast<int64_t>(reversed(static_cast<uint64_t>(a.i)))),
-    HIDET_BITS("mulhi_i32", a.i * b.i >> 32),
+    HIDET_BITS("mulhi_i32", (a.i * b.i) >> 32),
     HIDET_BITS("mulhi_u32", static_cast<int64_t>(uint64_t{word(a)} * word(b) >> 32)),
+    HIDET_BITS("mulhi_i64", static_cast<int64_t>(static_cast<Wide>(a.i) * b.i >> 64)),
+    HIDET_BITS("mulhi_u64",
+               static_cast<int64_t>(static_cast<UnsignedWide>(static_cast<uint64_t>(a.i)) *
+                                        static_cast<uint64_t>(b.i) >>
+                                    64)),
     HIDET_BITS("byte_perm", byte_perm(a, b, c)),
     HIDET_BITS("funnel_shift_left", static_cast<uint32_t>(joined(a, b) << (word(c) & 31) >> 32)),
     HIDET_BITS("funnel_shift_right", static_cast<uint32_t>(joined(a, b) >> (word(c) & 31))),
@@ -75,20 +101,29 @@ constexpr Row kRows[] = {
     {"packed_add", packed<ir::BinaryOp::add>},
     {"packed_sub", packed<ir::BinaryOp::sub>},
     {"packed_mul", packed<ir::BinaryOp::mul>},
-    {"packed_min", packed<ir::BinaryOp::min>},
-    {"packed_max", packed<ir::BinaryOp::max>},
-    // Exact in f64: products of two halves have at most 22 bits.
+    {"packed_min", packed_extreme<ir::BinaryOp::min>},
+    {"packed_max", packed_extreme<ir::BinaryOp::max>},
     {"packed_fma",
+     [](Cell a, Cell b, Cell c, DType t) { return from_double(fused(a, b, c, t), t); }},
+    {"packed_fma_relu",
      [](Cell a, Cell b, Cell c, DType t) {
-       return from_double(std::fma(to_double(a, t), to_double(b, t), to_double(c, t)), t);
+       const double v = fused(a, b, c, t);
+       return from_double(v > 0 || std::isnan(v) ? v : 0, t);
      }},
+    {"packed_neg", packed_of<[](double v) { return -v; }>},
+    {"packed_abs", packed_of<[](double v) { return std::fabs(v); }>},
+    {"packed_fast_exp2", packed_of<[](double v) { return std::exp2(v); }>},
+    {"packed_fast_tanh", packed_of<[](double v) { return std::tanh(v); }>},
     HIDET_FAST("fast_exp", std::exp(a.f)),
     HIDET_FAST("fast_exp2", std::exp2(a.f)),
+    HIDET_FAST("fast_exp10", std::pow(10.0f, a.f)),
     HIDET_FAST("fast_log", std::log(a.f)),
     HIDET_FAST("fast_log2", std::log2(a.f)),
     HIDET_FAST("fast_log10", std::log10(a.f)),
     HIDET_FAST("fast_sin", std::sin(a.f)),
     HIDET_FAST("fast_cos", std::cos(a.f)),
+    HIDET_FAST("fast_tan", std::tan(a.f)),
+    HIDET_FAST("saturate", a.f > 0 ? std::fmin(a.f, 1.0f) : 0.0f),
     HIDET_FAST("fast_pow", std::pow(a.f, b.f)),
     HIDET_FAST("fast_div", a.f / b.f),
     HIDET_FAST("fast_rsqrt", 1 / std::sqrt(a.f)),

@@ -75,9 +75,10 @@ void Worker::note_async(Block& block, const Warp& w, int lane, const Place& plac
       if (live(x) && !same && !ordered(block, w, lane, x))
         race_async(block, w, lane, s, stamp, write, x, other_write);
     };
-    if (use != Use::atomic || !(c.write.flags & kAtomic)) check(c.write, true);
-    if (use != Use::write) check_fenced(block, w, lane, s, c.write, stamp.at);
-    if (use != Use::atomic) check_atomics(block, w, lane, s, c, stamp, write);
+    const bool atomic = use == Use::atomic || use == Use::update;
+    if (!atomic || !(c.write.flags & kAtomic)) check(c.write, true);
+    if (use == Use::read || use == Use::atomic) check_fenced(block, w, lane, s, c.write, stamp.at);
+    if (!atomic) check_atomics(block, w, lane, s, c, stamp, write);
     if (write) {
       check(c.read, false), check(c.other_read, false);
       const auto more = more_reads_.find(&c);
@@ -88,7 +89,7 @@ void Worker::note_async(Block& block, const Warp& w, int lane, const Place& plac
       more_reads_.erase(&c);
       if (c.write.flags & kAtomics) atomics_.erase(&c);
       c.write = stamp;
-    } else if (use == Use::atomic) {
+    } else if (atomic) {
       add_atomic(block, w, lane, s, c, stamp);
     } else if (record) {
       record_read(block, w, lane, s, c, stamp);

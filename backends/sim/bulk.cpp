@@ -227,7 +227,8 @@ void Worker::tma_load(Block& block, Warp& w, int lane, const HopperCall& call, i
 /// Bytes of a copy arrive: as they are, or combined with what is there.
 void Worker::deliver(Block& block, const Warp& w, int lane, const Place& to, const uint8_t* from,
                      const Stamp& stamp, const Reduction* r, int32_t at) {
-  if (to.space.tracked()) note_async(block, w, lane, to, stamp, r ? Use::atomic : Use::write);
+  const Use use = !r ? Use::write : r->of_thread ? Use::update : Use::atomic;
+  if (to.space.tracked()) note_async(block, w, lane, to, stamp, use);
   if (to.space.written && r) check_written(block, w, lane, to.space, to.offset, to.bytes, at);
   if (to.space.written) std::fill_n(to.space.written + to.offset, to.bytes, uint8_t{1});
   if (!r) return (void)std::copy_n(from, to.bytes, to.data);
@@ -341,19 +342,43 @@ void Worker::bulk_send(Block& block, Warp& w, int lane, const HopperCall& call, 
   const int64_t bytes = bulk_bytes(block, w, lane, call, 2, at);
   const Place from = shared_place(block, w, lane, arg(1), bytes, 16, at, call.name),
               to = shared_place(block, w, lane, arg(0), bytes, 16, at, call.name);
-  Block& there = owner(block, arg(0));
   if (&owner(block, arg(1)) != &block)
     fail(block, w, lane, at,
          std::string(call.name) + " from '" + *from.space.name + "' of another block");
-  if (&owner(block, arg(3)) != &there)
+  const Reduction r = reduces ? Reduction::of(call) : Reduction{};
+  send(block, w, lane, call, to, arg(0), arg(3), from, reduces ? &r : nullptr, at);
+}
+
+/// Bytes go to shared memory of the cluster at `pointer`, whose block's mbarrier counts them; `from` may be none's memory.
+void Worker::send(Block& block, const Warp& w, int lane, const HopperCall& call, const Place& to,
+                  int64_t pointer, int64_t barrier, const Place& from, const Reduction* r,
+                  int32_t at) {
+  Block& there = owner(block, pointer);
+  if (&owner(block, barrier) != &there)
     fail(block, w, lane, at,
          std::string(call.name) + " to one block, and its mbarrier is in another");
-  Mbarrier& b = copy_barrier(block, w, lane, arg(3), at, call.name);
+  Mbarrier& b = copy_barrier(block, w, lane, barrier, at, call.name);
   const Stamp stamp{there.run, b.phase + 1, at, b.slot, 0};
   if (from.space.tracked()) note_async(block, w, lane, from, stamp, Use::read);
-  const Reduction r = reduces ? Reduction::of(call) : Reduction{};
-  deliver(block, w, lane, to, from.data, stamp, reduces ? &r : nullptr, at);
-  count_bytes(there, b, bytes);
+  deliver(block, w, lane, to, from.data, stamp, r, at);
+  count_bytes(there, b, to.bytes);
+}
+
+/// A thread's value to shared memory of the cluster.
+void Worker::async_store(Block& block, Warp& w, int lane, const HopperCall& call, bool reduces,
+                         int32_t at) {
+  const auto arg = [&](size_t a) { return w.row(call.args[a])[lane].i; };
+  const DType t(static_cast<DTypeCode>(call.attrs.at(reduces ? 1 : 0)));
+  const auto each = static_cast<int64_t>(t.bytes());
+  const int lanes = reduces ? 1 : static_cast<int>(call.attrs.at(1));
+  uint8_t value[16];
+  for (int k = 0; k < lanes; k++)
+    write_cell(value + k * each, t.code(), w.row(call.args[1] + k)[lane]);
+  const Place to = shared_place(block, w, lane, arg(0), each * lanes, each * lanes, at, call.name);
+  Place from;
+  from.data = value;
+  const Reduction r = reduces ? Reduction::of(call, true) : Reduction{};
+  send(block, w, lane, call, to, arg(0), arg(2), from, reduces ? &r : nullptr, at);
 }
 
 /// What cache_policy() gives: a mark, and what it was told.

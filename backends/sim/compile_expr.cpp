@@ -1,4 +1,5 @@
 // compile_expr.cpp - expressions of the IR to register instructions.
+#include <hidet/ir/mma.h>
 #include <hidet/ir/primitives.h>
 
 #include <cstring>
@@ -43,6 +44,14 @@ constexpr PrimRow kPrims[] = {
     {"any_sync", Op::vote, 1},
     {"all_sync", Op::vote, 2},
     {"match_any_sync", Op::vote, 3},
+    {"match_all_sync", Op::vote, 5},
+    {"redux_add", Op::reduce_warp, uint8_t(Combine::add)},
+    {"redux_min", Op::reduce_warp, uint8_t(Combine::min)},
+    {"redux_max", Op::reduce_warp, uint8_t(Combine::max)},
+    {"redux_and", Op::reduce_warp, uint8_t(Combine::bit_and)},
+    {"redux_or", Op::reduce_warp, uint8_t(Combine::bit_or)},
+    {"redux_xor", Op::reduce_warp, uint8_t(Combine::bit_xor)},
+    {"movmatrix", Op::move_matrix, 0},
     {"syncthreads_and", Op::barrier, 1},
     {"syncthreads_or", Op::barrier, 2},
     {"syncthreads_count", Op::barrier, 3},
@@ -58,6 +67,8 @@ constexpr PrimRow kPrims[] = {
     {"atomic_min", Op::atomic, uint8_t(Combine::min)},
     {"atomic_exch", Op::atomic, kExchange},
     {"atomic_cas", Op::atomic, kCompare},
+    {"atomic_exch_128", Op::atomic, kExchange},
+    {"atomic_cas_128", Op::atomic, kCompare},
     {"atomic_inc", Op::atomic, uint8_t(Combine::inc)},
     {"atomic_dec", Op::atomic, uint8_t(Combine::dec)},
     {"cp_async", Op::copy, 0},
@@ -252,14 +263,17 @@ void Compiler::masked(const Prim& p, int32_t dst) {
   }
 }
 
-/// Two atomics, one behind the other.
-void Compiler::atomic_pair(const Prim& p, int32_t dst) {
+/// Several atomics, one behind the other.
+void Compiler::atomic_vector(const Prim& p, int32_t dst) {
   const Type& t = p.args[1]->type;
   if (!is_shared(p.args[0])) out_.in_order = true;
-  const int32_t base = cell(p.args[0]), value = cell(p.args[1]), second = alloc();
-  emit({Op::pointer_add, 0, {}, {}, 1, second, base, integer(1), 2});
-  for (int i = 0; i < 2; i++)
-    emit({Op::atomic, 0, code_of(t), {}, 1, dst + i, i ? second : base, value + i});
+  const int32_t base = cell(p.args[0]), value = cell(p.args[1]), next = alloc();
+  const auto bytes = static_cast<int32_t>(t.dtype().bytes());
+  emit({Op::aligned, 1, {}, {}, 1, 0, base, 0, bytes * t.lanes()});
+  for (int i = 0; i < t.lanes(); i++) {
+    emit({Op::pointer_add, 0, {}, {}, 1, next, base, integer(i), bytes});
+    emit({Op::atomic, 0, code_of(t), {}, 1, dst + i, next, value + i});
+  }
 }
 
 void Compiler::prim(const Prim& p, int32_t dst) {
@@ -294,14 +308,15 @@ void Compiler::prim(const Prim& p, int32_t dst) {
           b});
     return;
   }
-  for (const MmaRow& row : kMma)
-    if (p.name == row.name) {
+  const std::vector<ir::MmaShape>& shapes = ir::mma_shapes();
+  for (size_t i = 0; i < shapes.size(); i++)
+    if (p.name == shapes[i].name) {
       const int32_t a = args(0), b = args(1), c = args(2);
-      emit({Op::mma, static_cast<uint8_t>(&row - kMma), {}, {}, lanes_of(p.type), dst, a, b, c});
+      emit({Op::mma, static_cast<uint8_t>(i), {}, {}, lanes_of(p.type), dst, a, b, c});
       return;
     }
   if (hopper(p, dst)) return;
-  if (p.name == "prefetch") return;
+  if (p.name.starts_with("prefetch")) return;
   if (p.name == "assume_aligned") {
     const int32_t a = args(0);
     emit({Op::aligned, 0, {}, {}, 1, 0, a, 0, static_cast<int32_t>(p.attrs.at(0))});
@@ -310,7 +325,7 @@ void Compiler::prim(const Prim& p, int32_t dst) {
   if (p.name == "nanosleep") return (void)cell(p.args.at(0));
   if (p.name.starts_with("load_") || p.name.starts_with("store_")) return hinted(p, dst);
   if (p.name.starts_with("masked_")) return masked(p, dst);
-  if (p.name == "atomic_add_pair") return atomic_pair(p, dst);
+  if (p.name == "atomic_add_pair" || p.name == "atomic_add_vector") return atomic_vector(p, dst);
   if (p.name == "scratch") {
     const int32_t slot = widened(p.args.at(0)), bytes = widened(p.args.at(1));
     emit({Op::scratch, 0, {}, {}, 1, dst, slot, bytes});

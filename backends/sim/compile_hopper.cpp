@@ -46,6 +46,8 @@ constexpr HopperRow kRows[] = {
     {"bulk_prefetch", Hopper::bulk_prefetch},
     {"bulk_send", Hopper::bulk_send},
     {"bulk_send_reduce", Hopper::bulk_send_reduce},
+    {"async_store", Hopper::async_store},
+    {"async_reduce", Hopper::async_reduce},
     {"cache_policy", Hopper::policy},
     {"bulk_commit", Hopper::bulk_commit},
     {"bulk_wait", Hopper::bulk_wait},

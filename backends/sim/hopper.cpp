@@ -91,6 +91,10 @@ bool Worker::hopper(Block& block, Warp& w, uint32_t mask, const Inst& in, int32_
     case Hopper::bulk_send_reduce:
       all([&](int i) { bulk_send(block, w, i, call, op == Hopper::bulk_send_reduce, at); });
       break;
+    case Hopper::async_store:
+    case Hopper::async_reduce:
+      all([&](int i) { async_store(block, w, i, call, op == Hopper::async_reduce, at); });
+      break;
     case Hopper::policy: all_get([&](int i) { return make_policy(block, w, i, call, at); }); break;
     case Hopper::bulk_commit: all([&](int i) { thread(i).stores++; }); break;
     case Hopper::bulk_wait:

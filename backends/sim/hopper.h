@@ -59,6 +59,8 @@ enum class Hopper : uint8_t {
   bulk_prefetch,
   bulk_send,
   bulk_send_reduce,
+  async_store,
+  async_reduce,
   policy,
   more_registers,
   fewer_registers,
@@ -121,12 +123,14 @@ constexpr uint8_t kFresh = 2;
 struct Reduction {
   ir::Combine op = ir::Combine::add;
   DType dtype;
-  static Reduction of(const HopperCall& c) {
-    return {static_cast<ir::Combine>(c.attrs.at(0)), DType(static_cast<DTypeCode>(c.attrs.at(1)))};
+  bool of_thread = false;  ///< as threads access memory: no proxy fence has to come before
+  static Reduction of(const HopperCall& c, bool of_thread = false) {
+    return {static_cast<ir::Combine>(c.attrs.at(0)), DType(static_cast<DTypeCode>(c.attrs.at(1))),
+            of_thread};
   }
 };
-/// What an access that is under way does: an atomic one reads and writes, and meets no other.
-enum class Use : uint8_t { read, write, atomic };
+/// What an access that is under way does: an atomic one reads and writes, and meets no other; update: one of a thread.
+enum class Use : uint8_t { read, write, atomic, update };
 
 /// Sums of a product that has not ended, in a thread's registers.
 struct Pending {

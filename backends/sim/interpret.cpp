@@ -238,6 +238,8 @@ void Worker::execute(Block& block, Warp& w, uint32_t mask, int32_t pc, int32_t s
       case Op::load_matrix:
       case Op::store_matrix:
       case Op::mma:
+      case Op::move_matrix:
+      case Op::reduce_warp:
       case Op::exchange:
       case Op::vote:
         leave(pc);

@@ -1,31 +1,44 @@
-// matrix.cpp - matrix instructions of a warp: ldmatrix, stmatrix and mma, with PTX's layouts of fragments.
+// matrix.cpp - matrix instructions of a warp: ldmatrix, stmatrix, movmatrix and mma, with PTX's layouts of fragments.
 // Needs: all 32 lanes at the instruction.
 #include <hidet/ir/fold.h>
+#include <hidet/ir/mma.h>
+
+#include <cmath>
 
 #include "sim/worker.h"
 
 namespace hidet::backends::sim {
 
-const MmaRow kMma[6] = {
-    {"mma_m16n8k16_f16_f32", 16, DTypeCode::f16, DTypeCode::f32},
-    {"mma_m16n8k16_bf16_f32", 16, DTypeCode::bf16, DTypeCode::f32},
-    {"mma_m16n8k16_f16_f16", 16, DTypeCode::f16, DTypeCode::f16},
-    {"mma_m16n8k8_tf32_f32", 8, DTypeCode::tf32, DTypeCode::f32},
-    {"mma_m16n8k32_i8_i32", 32, DTypeCode::i8, DTypeCode::i32},
-    {"mma_m16n8k32_u8_i32", 32, DTypeCode::u8, DTypeCode::i32},
-};
+double matrix_number(const uint8_t* p, DType t) {
+  if (t == f8e5m2) return f16_to_f32(static_cast<uint16_t>(*p << 8));
+  if (t == f8e4m3) {
+    const int exponent = *p >> 3 & 15, fraction = *p & 7;
+    double v = exponent ? std::ldexp(8 + fraction, exponent - 10) : std::ldexp(fraction, -9);
+    if (exponent == 15 && fraction == 7) v = NAN;
+    return *p & 128 ? -v : v;
+  }
+  if (t == tf32) {
+    // The hardware ignores the low bits.
+    const uint32_t word = raw<uint32_t>(p) & ~0x1fffu;
+    float f;
+    std::memcpy(&f, &word, sizeof f);
+    return f;
+  }
+  const Cell c = read_cell(p, t.code());
+  return t.is_float() ? to_double(c, t) : static_cast<double>(c.i);
+}
 
 namespace {
 
-/// Element `e` of the registers from `r` on (of one lane, a row apart), where a register holds 32 bits of numbers of type t.
+/// Element `e` of the registers from `r` on (of one lane, a row apart), where a register holds 32 bits of numbers of type t, or
+/// one f64.
 double element(const Cell* r, int e, DType t) {
+  if (t == f64) return r[e * kWarp].d;
   const int bytes = static_cast<int>(t.bytes()), each = 4 / bytes;
-  auto word = static_cast<uint32_t>(r[e / each * kWarp].i);
-  if (t == tf32) word &= ~0x1fffu;  // the hardware ignores these bits
+  const auto word = static_cast<uint32_t>(r[e / each * kWarp].i);
   uint8_t raw[8] = {};
   std::memcpy(raw, &word, sizeof word);
-  const Cell c = read_cell(raw + e % each * bytes, t.code());
-  return t.is_float() ? to_double(c, t) : static_cast<double>(c.i);
+  return matrix_number(raw + e % each * bytes, t);
 }
 
 }  // namespace
@@ -73,37 +86,51 @@ void Worker::matrix_store(Block& block, Warp& w, const Inst& in, int32_t at) {
   }
 }
 
-/// Products are exact and their sum is rounded once; integers wrap.
+/// Lane i gets what a matrix of 8 x 8 16-bit values, transposed, has in its place.
+void Worker::transpose_matrix(const Warp& w, const Inst& in) const {
+  uint16_t values[8][8];
+  for (int lane = 0; lane < kWarp; lane++) {
+    const auto word = static_cast<uint32_t>(w.row(in.a)[lane].i);
+    values[lane / 4][lane % 4 * 2] = static_cast<uint16_t>(word);
+    values[lane / 4][lane % 4 * 2 + 1] = static_cast<uint16_t>(word >> 16);
+  }
+  for (int lane = 0; lane < kWarp; lane++) {
+    const int i = lane / 4, j = lane % 4 * 2;
+    w.row(in.dst)[lane].i = uint32_t{values[j][i]} | uint32_t{values[j + 1][i]} << 16;
+  }
+}
+
+/// Products are exact and their sum is rounded once, in f64 after each product; integers wrap or stay at the limits.
 void Worker::mma(const Warp& w, const Inst& in) const {
-  const MmaRow& row = kMma[in.sub];
-  const DType in_type(row.in), sum_type(row.sum);
-  const int each = 4 / static_cast<int>(in_type.bytes()), half = row.k / 2;
+  const ir::MmaShape& s = ir::mma_shapes()[in.sub];
+  const int each = s.each(), tall = s.m / 8;
   double a[16][32], b[32][8];
-  for (int lane = 0; lane < 32; lane++) {
+  for (int lane = 0; lane < kWarp; lane++) {
     const int group = lane / 4, at = lane % 4 * each;
     for (int e = 0; e < each; e++) {
-      for (int part = 0; part < 4; part++)
-        a[group + part % 2 * 8][part / 2 * half + at + e] =
-            element(w.row(in.a) + lane, part * each + e, in_type);
-      for (int part = 0; part < 2; part++)
-        b[part * half + at + e][group] = element(w.row(in.b) + lane, part * each + e, in_type);
+      for (int part = 0; part < s.registers_a(); part++)
+        a[group + part % tall * 8][part / tall * s.width() + at + e] =
+            element(w.row(in.a) + lane, part * each + e, s.a);
+      for (int part = 0; part < s.registers_b(); part++)
+        b[part * s.width() + at + e][group] = element(w.row(in.b) + lane, part * each + e, s.b);
     }
   }
-  for (int lane = 0; lane < 32; lane++) {
-    const bool pairs = row.sum == DTypeCode::f16;
+  for (int lane = 0; lane < kWarp; lane++) {
+    const bool pairs = s.sum == f16;
     uint32_t packed[2] = {};
-    for (int e = 0; e < 4; e++) {
+    for (int e = 0; e < tall * 2; e++) {
       const int i = lane / 4 + e / 2 * 8, j = lane % 4 * 2 + e % 2;
-      double sum = pairs                 ? element(w.row(in.c) + lane, e, sum_type)
-                   : sum_type.is_float() ? to_double(w.row(in.c + e)[lane], sum_type)
-                                         : static_cast<double>(w.row(in.c + e)[lane].i);
-      for (int k = 0; k < row.k; k++) sum += a[i][k] * b[k][j];
+      double sum = pairs              ? element(w.row(in.c) + lane, e, f16)
+                   : s.sum.is_float() ? to_double(w.row(in.c + e)[lane], s.sum)
+                                      : static_cast<double>(w.row(in.c + e)[lane].i);
+      for (int k = 0; k < s.k; k++) sum = std::fma(a[i][k], b[k][j], sum);
       if (pairs)
         packed[e / 2] |= static_cast<uint32_t>(f32_to_f16(static_cast<float>(sum))) << e % 2 * 16;
-      else if (sum_type.is_float()) w.row(in.dst + e)[lane] = from_double(sum, sum_type);
-      else w.row(in.dst + e)[lane].i = ir::wrap_int(static_cast<int64_t>(sum), sum_type);
+      else if (s.sum.is_float()) w.row(in.dst + e)[lane] = from_double(sum, s.sum);
+      else if (s.saturate) w.row(in.dst + e)[lane].i = ir::saturate(sum, s.sum);
+      else w.row(in.dst + e)[lane].i = ir::wrap_int(static_cast<int64_t>(sum), s.sum);
     }
-    if (pairs) w.row(in.dst)[lane].i = packed[0], w.row(in.dst + 1)[lane].i = packed[1];
+    for (int e = 0; pairs && e < tall; e++) w.row(in.dst + e)[lane].i = packed[e];
   }
 }
 

@@ -157,10 +157,11 @@ void Worker::aligned(const Block& block, const Warp& w, uint32_t mask, const Ins
   bits(mask, [&](int i) {
     const int64_t p = w.row(in.a)[i].i, offset = pointer::offset(p);
     if (offset % in.c == 0) return;
-    const Space s = space(block, w, pointer::object(p), i, at, "assume_aligned");
-    fail(block, w, i, at,
-         detail::concat("assume_aligned of '", *s.name, "': byte ", offset,
-                        " is not a multiple of ", in.c));
+    const std::string what = in.sub ? "atomic access" : "assume_aligned";
+    const Space s = space(block, w, pointer::object(p), i, at, what.c_str());
+    fail(
+        block, w, i, at,
+        detail::concat(what, " of '", *s.name, "': byte ", offset, " is not a multiple of ", in.c));
   });
 }
 
@@ -203,7 +204,7 @@ void Worker::memory(Block& block, Warp& w, Lanes lanes, const Inst& in, int32_t 
 
 void Worker::atomic(Block& block, Warp& w, int lane, const Inst& in, int32_t at) {
   const DType type(in.type);
-  const auto bytes = static_cast<int64_t>(type.bytes());
+  const auto each = static_cast<int64_t>(type.bytes()), bytes = each * in.lanes;
   const Place place =
       resolve(block, w, lane, w.row(in.a)[lane].i, bytes, bytes, at, "atomic access");
   const Space& s = place.space;
@@ -217,12 +218,21 @@ void Worker::atomic(Block& block, Warp& w, int lane, const Inst& in, int32_t at)
     if (in.sub != kExchange) check_written(block, w, lane, s, place.offset, bytes, at);
     std::memset(s.written + s.stride * lane + place.offset, 1, static_cast<size_t>(bytes));
   }
-  const Cell old = read_cell(place.data, in.type), v = w.row(in.b)[lane];
-  const Cell next = in.sub == kExchange  ? v
-                    : in.sub == kCompare ? (same_bits(old, v, type) ? w.row(in.c)[lane] : old)
-                                         : combined(static_cast<ir::Combine>(in.sub), old, v, type);
-  write_cell(place.data, in.type, next);
-  w.row(in.dst)[lane] = old;
+  Cell old[2];  // 16 bytes are two
+  bool same = true;
+  for (int k = 0; k < in.lanes; k++) {
+    old[k] = read_cell(place.data + k * each, in.type);
+    same = same && same_bits(old[k], w.row(in.b + k)[lane], type);
+  }
+  for (int k = 0; k < in.lanes; k++) {
+    const Cell v = w.row(in.b + k)[lane];
+    const Cell next = in.sub == kExchange ? v
+                      : in.sub == kCompare
+                          ? (same ? w.row(in.c + k)[lane] : old[k])
+                          : combined(static_cast<ir::Combine>(in.sub), old[k], v, type);
+    write_cell(place.data + k * each, in.type, next);
+    w.row(in.dst + k)[lane] = old[k];
+  }
 }
 
 void Worker::copy(Block& block, Warp& w, int lane, const Inst& in, int32_t at) {

@@ -58,7 +58,9 @@ enum class Op : uint8_t {
   vote,
   load_matrix,  ///< sub: transposed; lanes: matrices
   store_matrix,
-  mma,  ///< sub: row of kMma
+  move_matrix,
+  reduce_warp,  ///< sub: ir::Combine
+  mma,          ///< sub: number of its shape in ir::mma_shapes()
   fence,
   atomic,
   copy,
@@ -67,8 +69,8 @@ enum class Op : uint8_t {
   print,
   scratch,
   check,
-  aligned,  ///< a: pointer, c: what its address is a multiple of
-  sane,     ///< b: right operand of the division (sub 0) or shift (sub 1) that follows
+  aligned,  ///< a: pointer, c: what its address is a multiple of, as was promised (sub 0) or an atomic needs
+  sane,  ///< b: right operand of the division (sub 0) or shift (sub 1) that follows
   launch,
   hopper,  ///< sub: Hopper; c: number of its HopperCall
 };
@@ -127,14 +129,6 @@ struct HopperCall {
   std::vector<int32_t> args;  ///< cells
   std::vector<int64_t> attrs;
 };
-
-/// A matrix product of a warp: m16n8, and how its fragments hold numbers.
-struct MmaRow {
-  const char* name;
-  int k;
-  DTypeCode in, sum;
-};
-extern const MmaRow kMma[6];
 
 struct Program {
   std::string name;

@@ -26,6 +26,9 @@ inline constexpr int kArith = 128;
 int arith_row(const std::string& primitive);
 Cell arith(int row, Cell a, Cell b, Cell c, DType t);
 
+/// A number as matrices hold it: f8, tf32 without its low bits, and the rest.
+double matrix_number(const uint8_t* p, DType t);
+
 template <class T>
 T raw(const uint8_t* p) {
   T v;

@@ -32,7 +32,8 @@ void Worker::warp_operation(Block& block, Warp& w) {
   const uint32_t present = w.lanes(State::warp);
   const int32_t at = w.pc[std::countr_zero(present)] - 1;
   const Inst& in = block.program->code[static_cast<size_t>(at)];
-  const bool matrix = in.op == Op::load_matrix || in.op == Op::store_matrix || in.op == Op::mma;
+  const bool matrix = in.op == Op::load_matrix || in.op == Op::store_matrix ||
+                      in.op == Op::move_matrix || in.op == Op::mma;
   if (matrix && present != ~0u)
     fail(block, w, std::countr_zero(present), at,
          detail::concat("a matrix instruction needs all 32 lanes of the warp, not ",
@@ -40,7 +41,9 @@ void Worker::warp_operation(Block& block, Warp& w) {
   switch (in.op) {
     case Op::load_matrix: matrix_load(block, w, in, at); break;
     case Op::store_matrix: matrix_store(block, w, in, at); break;
+    case Op::move_matrix: transpose_matrix(w, in); break;
     case Op::mma: mma(w, in); break;
+    case Op::reduce_warp: reduce_warp(w, in, present); break;
     case Op::exchange: exchange(block, w, in, at, present); break;
     case Op::vote: vote(w, in, present); break;
     default: break;  // syncwarp
@@ -76,10 +79,21 @@ void Worker::vote(Warp& w, const Inst& in, uint32_t present) {
       return;
     }
     out = in.sub == 0 ? int64_t{ballot} : in.sub == 1 ? ballot != 0 : ballot == present;
-    if (in.sub != 3) return;
+    if (in.sub != 3 && in.sub != 5) return;
     out = 0;
     bits(present, [&](int j) { out |= int64_t{old[i].i == old[j].i} << j; });
+    if (in.sub == 5 && out != present) out = 0;
   });
+}
+
+void Worker::reduce_warp(Warp& w, const Inst& in, uint32_t present) {
+  const int first = std::countr_zero(present);
+  Cell all = w.row(in.a)[first];
+  bits(present, [&](int i) {
+    if (i != first)
+      all = combined(static_cast<ir::Combine>(in.sub), all, w.row(in.a)[i], DType(in.type));
+  });
+  bits(present, [&](int i) { w.row(in.dst)[i] = all; });
 }
 
 /// The lanes arrive; they wait unless they only arrive, or are the last that the barrier waited for.

@@ -15,26 +15,6 @@ namespace {
 
 constexpr int kRows = 64, kGroupWarps = 4;
 
-/// A number of 8 to 32 bits as matrices hold it.
-double number(const uint8_t* p, DType t) {
-  if (t == f8e5m2) return f16_to_f32(static_cast<uint16_t>(*p << 8));
-  if (t == f8e4m3) {
-    const int exponent = *p >> 3 & 15, fraction = *p & 7;
-    double v = exponent ? std::ldexp(8 + fraction, exponent - 10) : std::ldexp(fraction, -9);
-    if (exponent == 15 && fraction == 7) v = NAN;
-    return *p & 128 ? -v : v;
-  }
-  if (t == tf32) {
-    // The hardware ignores the low bits.
-    const uint32_t word = raw<uint32_t>(p) & ~0x1fffu;
-    float f;
-    std::memcpy(&f, &word, sizeof f);
-    return f;
-  }
-  const Cell c = read_cell(p, t.code());
-  return t.is_float() ? to_double(c, t) : static_cast<double>(c.i);
-}
-
 size_t first_of_group(const Warp& w) {
   return static_cast<size_t>(w.index / kGroupWarps * kGroupWarps);
 }
@@ -155,14 +135,14 @@ void Worker::read_matrix(Block& block, size_t first_warp, uint64_t descriptor, D
       for (int part = 0; part < 2; part++) {
         const uint8_t* p = chunk(m.along_k(r, part));
         for (int e = 0; e < 16 / bytes; e++)
-          out[r * depth + part * (16 / bytes) + e] = number(p + e * bytes, type);
+          out[r * depth + part * (16 / bytes) + e] = matrix_number(p + e * bytes, type);
       }
     return;
   }
   for (int k = 0; k < depth; k++)
     for (int c = 0; c < rows / 8; c++) {
       const uint8_t* p = chunk(m.along_mn(c, k));
-      for (int e = 0; e < 8; e++) out[(c * 8 + e) * depth + k] = number(p + e * bytes, type);
+      for (int e = 0; e < 8; e++) out[(c * 8 + e) * depth + k] = matrix_number(p + e * bytes, type);
     }
 }
 
@@ -204,7 +184,7 @@ void Worker::multiply(Block& block, size_t first_warp, const HopperCall& call, i
           const int row = static_cast<int>(i) * 16 + lane / 4 + part % 2 * 8;
           for (int e = 0; e < each; e++)
             a[static_cast<size_t>(row * depth + part / 2 * depth / 2 + lane % 4 * each + e)] =
-                number(bytes + e * static_cast<int>(in.bytes()), in);
+                matrix_number(bytes + e * static_cast<int>(in.bytes()), in);
         }
     for (int lane = 0; lane < kWarp; lane++) {
       const Place d =
@@ -228,7 +208,7 @@ void Worker::multiply(Block& block, size_t first_warp, const HopperCall& call, i
         const int row = static_cast<int>(i) * 16 + lane / 4 + e / 2 % 2 * 8,
                   column = e / 4 * 8 + lane % 4 * 2 + e % 2;
         uint8_t* place = d.data + (pairs ? e * 2 : e * 4);
-        double sum = accumulate ? number(place, sum_type) : 0;
+        double sum = accumulate ? matrix_number(place, sum_type) : 0;
         for (int k = 0; k < depth; k++)
           sum += sign * a[static_cast<size_t>(row * depth + k)] *
                  b[static_cast<size_t>(column * depth + k)];

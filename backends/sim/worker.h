@@ -33,10 +33,12 @@ class Worker {
   void warp_operation(Block& block, Warp& w);
   void exchange(Block& block, Warp& w, const Inst& in, int32_t at, uint32_t present);
   void vote(Warp& w, const Inst& in, uint32_t present);
+  void reduce_warp(Warp& w, const Inst& in, uint32_t present);
   void named_barrier(Block& block, Warp& w, uint32_t mask, const Inst& in, int32_t at);
   void matrix_load(Block& block, Warp& w, const Inst& in, int32_t at);
   void matrix_store(Block& block, Warp& w, const Inst& in, int32_t at);
   void mma(const Warp& w, const Inst& in) const;
+  void transpose_matrix(const Warp& w, const Inst& in) const;
   Place matrix_row(const Block& block, const Warp& w, int lane, const Inst& in, int32_t at);
   [[noreturn]] void report_waiting(const Block& block) const;
   [[noreturn]] void report_waiting(const Cluster& cluster) const;
@@ -100,6 +102,10 @@ class Worker {
                   int32_t at);
   void bulk_prefetch(Block& block, Warp& w, int lane, const HopperCall& call, int32_t at);
   void bulk_send(Block& block, Warp& w, int lane, const HopperCall& call, bool reduces, int32_t at);
+  void async_store(Block& block, Warp& w, int lane, const HopperCall& call, bool reduces,
+                   int32_t at);
+  void send(Block& block, const Warp& w, int lane, const HopperCall& call, const Place& to,
+            int64_t pointer, int64_t barrier, const Place& from, const Reduction* r, int32_t at);
   int64_t make_policy(const Block& block, const Warp& w, int lane, const HopperCall& call,
                       int32_t at) const;
   Place shared_bytes(Block& block, const Warp& w, int lane, int64_t address, int64_t bytes,

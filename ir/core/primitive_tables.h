@@ -9,6 +9,8 @@ namespace hidet::ir {
 const std::vector<Primitive>& cuda_primitives();
 /// Rows that sm_80 brought, and sm_90's stmatrix.
 const std::vector<Primitive>& sm80_primitives();
+/// Matrix products of a warp.
+const std::vector<Primitive>& mma_primitives();
 /// Rows of sm_90 and sm_90a, and the device functions that they share with bulk copies.
 const std::vector<Primitive>& sm90_primitives();
 extern const char kHopperHelper[];

@@ -1,5 +1,5 @@
 // primitives.cpp - the table of primitives: math and CPU rows, look-up, rules. The rows of CUDA are in
-// primitives_cuda.cpp, primitives_arith.cpp, primitives_access.cpp, primitives_sm80.cpp, primitives_sm90.cpp and primitives_bulk.cpp.
+// primitives_cuda.cpp and its neighbours (primitive_tables.h).
 #include <hidet/ir/primitives.h>
 #include <hidet/ir/rewriter.h>
 #include <hidet/runtime/error.h>
@@ -72,8 +72,9 @@ const std::vector<Primitive> kTable = {
 const std::vector<Primitive>& all_primitives() {
   static const std::vector<Primitive>* const all = [] {
     auto* rows = new std::vector<Primitive>(kTable);
-    for (const auto* more : {&cuda_primitives(), &arith_primitives(), &access_primitives(),
-                             &sm80_primitives(), &sm90_primitives(), &bulk_primitives()})
+    for (const auto* more :
+         {&cuda_primitives(), &arith_primitives(), &access_primitives(), &sm80_primitives(),
+          &mma_primitives(), &sm90_primitives(), &bulk_primitives()})
       rows->insert(rows->end(), more->begin(), more->end());
     return rows;
   }();

@@ -74,6 +74,13 @@ const std::vector<Primitive> kTable = {
      false, "lanes of the mask $1, 0 elsewhere", "ptr, * -> *", kMasked},
     {"masked_store", 3, T::any, R::none, "@", "hidet_masked_store($0, $1, $2)", 0, false, false,
      false, "stores the lanes of the mask $2", "ptr, *, * -> void", kMasked},
+    // --- prefetches of global memory
+    {"prefetch_l1", 1, T::cuda, R::none, nullptr,
+     "asm volatile(\"prefetch.global.L1 [%0];\" ::\"l\"($0))", 0, false, false, false,
+     "loads the cache line into L1", "ptr -> void"},
+    {"prefetch_l2", 1, T::cuda, R::none, nullptr,
+     "asm volatile(\"prefetch.global.L2 [%0];\" ::\"l\"($0))", 0, false, false, false,
+     "loads the cache line into L2", "ptr -> void"},
     // --- time
     {"clock", 0, T::cuda, R::custom, nullptr, "((int64_t)clock64())", 0, false, false, false,
      "cycles of the multiprocessor; never falls", "-> i64"},

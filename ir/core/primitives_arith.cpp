@@ -26,6 +26,18 @@ template <class V> __device__ __forceinline__ V hidet_packed_fma(V a, V b, V c) 
   typedef typename hidet_pair<V>::type P;
   return hidet_bits<V>(__hfma2(hidet_bits<P>(a), hidet_bits<P>(b), hidet_bits<P>(c)));
 }
+template <class V> __device__ __forceinline__ V hidet_packed_fma_relu(V a, V b, V c) {
+  typedef typename hidet_pair<V>::type P;
+  return hidet_bits<V>(__hfma2_relu(hidet_bits<P>(a), hidet_bits<P>(b), hidet_bits<P>(c)));
+}
+#define HIDET_PACKED_ONE(name, call) \
+template <class V> __device__ __forceinline__ V hidet_packed_##name(V a) { \
+  return hidet_bits<V>(call(hidet_bits<typename hidet_pair<V>::type>(a))); \
+}
+HIDET_PACKED_ONE(neg, __hneg2)
+HIDET_PACKED_ONE(abs, __habs2)
+HIDET_PACKED_ONE(fast_exp2, h2exp2)
+HIDET_PACKED_ONE(fast_tanh, h2tanh_approx)
 )";
 
 constexpr const char kApproximate[] =
@@ -67,6 +79,10 @@ const std::vector<Primitive> kTable = {
      "upper half of the product", "i32, i32 -> i32"},
     {"mulhi_u32", 2, T::cuda, R::same, nullptr, "__umulhi($0, $1)", 0, true, false, false,
      "upper half of the product", "u32, u32 -> u32"},
+    {"mulhi_i64", 2, T::cuda, R::same, nullptr, "__mul64hi($0, $1)", 0, true, false, false,
+     "upper half of the product", "i64, i64 -> i64"},
+    {"mulhi_u64", 2, T::cuda, R::same, nullptr, "__umul64hi($0, $1)", 0, true, false, false,
+     "upper half of the product", "u64, u64 -> u64"},
     {"byte_perm", 3, T::cuda, R::same, nullptr, "__byte_perm($0, $1, $2)", 0, true, false, false,
      "byte i is byte (nibble i of $2) & 7 of the 8 bytes $1:$0", "u32, u32, u32 -> u32"},
     {"funnel_shift_left", 3, T::cuda, R::same, nullptr, "__funnelshift_l($0, $1, $2)", 0, true,
@@ -90,11 +106,23 @@ const std::vector<Primitive> kTable = {
      "largest of two halves; NaN where one is", nullptr, kPacked},
     {"packed_fma", 3, T::cuda, R::same, nullptr, "hidet_packed_fma($0, $1, $2)", 80, true, false,
      false, "a * b + c of two halves", nullptr, kPacked},
+    {"packed_fma_relu", 3, T::cuda, R::same, nullptr, "hidet_packed_fma_relu($0, $1, $2)", 80, true,
+     false, false, "max(a * b + c, 0) of two halves; NaN where that is", nullptr, kPacked},
+    {"packed_neg", 1, T::cuda, R::same, nullptr, "hidet_packed_neg($0)", 80, true, false, false,
+     "-a of two halves", nullptr, kPacked},
+    {"packed_abs", 1, T::cuda, R::same, nullptr, "hidet_packed_abs($0)", 80, true, false, false,
+     "|a| of two halves", nullptr, kPacked},
+    {"packed_fast_exp2", 1, T::cuda, R::same, nullptr, "hidet_packed_fast_exp2($0)", 80, true,
+     false, false, "approximate 2^a of two halves", nullptr, kPacked},
+    {"packed_fast_tanh", 1, T::cuda, R::same, nullptr, "hidet_packed_fast_tanh($0)", 80, true,
+     false, false, "approximate hyperbolic tangent of two halves", nullptr, kPacked},
     // --- fast approximations in f32; the simulator computes them accurately
     {"fast_exp", 1, T::cuda, R::f32, nullptr, "__expf($0)", 0, true, false, false,
      "approximate e^x", "f32 -> f32"},
     {"fast_exp2", 1, T::cuda, R::f32, nullptr, "hidet_fast_exp2($0)", 0, true, false, false,
      "approximate 2^x", "f32 -> f32", kApproximate},
+    {"fast_exp10", 1, T::cuda, R::f32, nullptr, "__exp10f($0)", 0, true, false, false,
+     "approximate 10^x", "f32 -> f32"},
     {"fast_log", 1, T::cuda, R::f32, nullptr, "__logf($0)", 0, true, false, false,
      "approximate logarithm", "f32 -> f32"},
     {"fast_log2", 1, T::cuda, R::f32, nullptr, "__log2f($0)", 0, true, false, false,
@@ -105,6 +133,10 @@ const std::vector<Primitive> kTable = {
      "approximate sine; good in [-pi, pi]", "f32 -> f32"},
     {"fast_cos", 1, T::cuda, R::f32, nullptr, "__cosf($0)", 0, true, false, false,
      "approximate cosine; good in [-pi, pi]", "f32 -> f32"},
+    {"fast_tan", 1, T::cuda, R::f32, nullptr, "__tanf($0)", 0, true, false, false,
+     "approximate tangent", "f32 -> f32"},
+    {"saturate", 1, T::cuda, R::f32, nullptr, "__saturatef($0)", 0, true, false, false,
+     "x between 0 and 1; NaN gives 0", "f32 -> f32"},
     {"fast_pow", 2, T::cuda, R::f32, nullptr, "__powf($0, $1)", 0, true, false, false,
      "approximate x^y, x above 0", "f32, f32 -> f32"},
     {"fast_div", 2, T::cuda, R::f32, nullptr, "__fdividef($0, $1)", 0, true, false, false,

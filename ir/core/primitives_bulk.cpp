@@ -160,6 +160,30 @@ std::string bulk_send_reduce(const Attrs& attrs) {
   return to_cluster("bulk_send_reduce", attrs, "cp.reduce", operation(attrs.at(0), attrs.at(1)));
 }
 
+/// A thread's value to shared memory of the cluster: 4, 8 or 16 bytes.
+constexpr const char kAsyncStore[] =
+    R"(template <class T> __device__ __forceinline__ void hidet_async_store(void* to, T v, const void* b) {
+  if constexpr (sizeof(T) == 4)
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(hidet_shared(to)), "r"(hidet_bits<uint32_t>(v)), "r"(hidet_shared(b)) : "memory");
+  else if constexpr (sizeof(T) == 8)
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(hidet_shared(to)), "l"(hidet_bits<uint64_t>(v)), "r"(hidet_shared(b)) : "memory");
+  else {
+    const hidet_vec<uint64_t, 2> w = hidet_bits<hidet_vec<uint64_t, 2>>(v);
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(hidet_shared(to)), "l"(w.v[0]), "l"(w.v[1]), "r"(hidet_shared(b)) : "memory");
+  }
+}
+)";
+std::string async_store(const Attrs&) { return kAsyncStore; }
+std::string async_reduce(const Attrs& attrs) {
+  const bool wide = DType(static_cast<DTypeCode>(attrs.at(1))).bits() == 64;
+  return "__device__ __forceinline__ void hidet_async_reduce_" + std::to_string(attrs.at(0)) + "_" +
+         std::to_string(attrs[1]) + "(void* to, " + (wide ? "uint64_t" : "uint32_t") +
+         " v, const void* b) {\n  asm volatile(\"red.async.relaxed.cluster.shared::cluster" +
+         kCounted + operation(attrs[0], attrs[1]) +
+         " [%0], %1, [%2];\" ::\"r\"(hidet_shared(to)), \"" + (wide ? "l" : "r") +
+         "\"(v), \"r\"(hidet_shared(b)) : \"memory\");\n}\n";
+}
+
 std::string cache_policy(const Attrs& attrs) {
   constexpr const char* kOrders[] = {"last", "normal", "first", "unchanged"};
   const auto order = [&](size_t i) {
@@ -206,6 +230,14 @@ const std::vector<Primitive> kTable = {
     {"bulk_send_reduce", 4, T::cuda, R::none, nullptr, "hidet_bulk_send_reduce_$k0_$k1($*)", 90,
      false, false, false, "the same, each element of dtype $k1 combined by operation $k0",
      "ptr, ptr, i32, ptr(u64) -> void", kHopperHelper, bulk_send_reduce},
+    {"async_store", 3, T::cuda, R::none, nullptr, "hidet_async_store($0, $1, $2)", 90, false, false,
+     false,
+     "a value of 4, 8 or 16 bytes to shared memory of a block of the cluster, counted there; $k0: "
+     "dtype",
+     "ptr, *, ptr(u64) -> void", kHopperHelper, async_store},
+    {"async_reduce", 3, T::cuda, R::none, nullptr, "hidet_async_reduce_$k0_$k1($0, $1, $2)", 90,
+     false, false, false, "the same, a number of dtype $k1 combined by operation $k0",
+     "ptr, *, ptr(u64) -> void", kHopperHelper, async_reduce},
     {"bulk_commit", 0, T::cuda, R::none, nullptr, HIDET_ASM("cp.async.bulk.commit_group;"), 90,
      false, false, false, "closes a group of stores"},
     {"bulk_wait", 0, T::cuda, R::none, nullptr, HIDET_ASM("cp.async.bulk.wait_group $k0;"), 90,

@@ -65,6 +65,56 @@ HIDET_ATOMIC_PAIR(__half, __half2)
 HIDET_ATOMIC_PAIR(__nv_bfloat16, __nv_bfloat162)
 )";
 
+constexpr const char kAtomicVectors[] =
+    R"(__device__ __forceinline__ hidet_vec<float, 2> hidet_atomic_add_vector(float* p, hidet_vec<float, 2> v) {
+  return hidet_bits<hidet_vec<float, 2>>(atomicAdd((float2*)p, hidet_bits<float2>(v)));
+}
+__device__ __forceinline__ hidet_vec<float, 4> hidet_atomic_add_vector(float* p, hidet_vec<float, 4> v) {
+  return hidet_bits<hidet_vec<float, 4>>(atomicAdd((float4*)p, hidet_bits<float4>(v)));
+}
+)";
+/// Four or eight halves: $T is their type in CUDA, $P a pair's in PTX.
+constexpr const char kAtomicHalves[] =
+    R"(__device__ __forceinline__ hidet_vec<$T, 4> hidet_atomic_add_vector($T* p, hidet_vec<$T, 4> v) {
+  hidet_vec<unsigned, 2> w = hidet_bits<hidet_vec<unsigned, 2>>(v), r;
+  asm volatile("atom.global.v2.$P.add.noftz {%0, %1}, [%2], {%3, %4};"
+               : "=r"(r.v[0]), "=r"(r.v[1]) : "l"(p), "r"(w.v[0]), "r"(w.v[1]) : "memory");
+  return hidet_bits<hidet_vec<$T, 4>>(r);
+}
+__device__ __forceinline__ hidet_vec<$T, 8> hidet_atomic_add_vector($T* p, hidet_vec<$T, 8> v) {
+  hidet_vec<unsigned, 4> w = hidet_bits<hidet_vec<unsigned, 4>>(v), r;
+  asm volatile("atom.global.v4.$P.add.noftz {%0, %1, %2, %3}, [%4], {%5, %6, %7, %8};"
+               : "=r"(r.v[0]), "=r"(r.v[1]), "=r"(r.v[2]), "=r"(r.v[3])
+               : "l"(p), "r"(w.v[0]), "r"(w.v[1]), "r"(w.v[2]), "r"(w.v[3]) : "memory");
+  return hidet_bits<hidet_vec<$T, 8>>(r);
+}
+)";
+std::string atomic_halves(const std::vector<int64_t>& attrs) {
+  const DType t(static_cast<DTypeCode>(attrs.at(0)));
+  if (t == f32) return "";
+  std::string text = kAtomicHalves;
+  for (size_t at; (at = text.find('$')) != text.npos;)
+    text.replace(at, 2,
+                 text[at + 1] == 'T' ? (t == f16 ? "__half" : "__nv_bfloat16")
+                                     : (t == f16 ? "f16x2" : "bf16x2"));
+  return text;
+}
+
+constexpr const char kAtomicPieces[] =
+    R"(__device__ __forceinline__ hidet_vec<uint64_t, 2> hidet_atomic_exch_128(uint64_t* p, hidet_vec<uint64_t, 2> v) {
+  hidet_vec<uint64_t, 2> r;
+  asm volatile("{ .reg .b128 v, r; mov.b128 v, {%2, %3}; atom.exch.b128 r, [%4], v; mov.b128 {%0, %1}, r; }"
+               : "=l"(r.v[0]), "=l"(r.v[1]) : "l"(v.v[0]), "l"(v.v[1]), "l"(p) : "memory");
+  return r;
+}
+__device__ __forceinline__ hidet_vec<uint64_t, 2> hidet_atomic_cas_128(uint64_t* p, hidet_vec<uint64_t, 2> expected, hidet_vec<uint64_t, 2> v) {
+  hidet_vec<uint64_t, 2> r;
+  asm volatile("{ .reg .b128 e, v, r; mov.b128 e, {%2, %3}; mov.b128 v, {%4, %5}; atom.cas.b128 r, [%6], e, v; mov.b128 {%0, %1}, r; }"
+               : "=l"(r.v[0]), "=l"(r.v[1]) : "l"(expected.v[0]), "l"(expected.v[1]), "l"(v.v[0]), "l"(v.v[1]), "l"(p) : "memory");
+  return r;
+}
+)";
+
 const std::vector<Primitive> kTable = {
     // --- CUDA: indices
     {"thread_idx_x", 0, T::cuda, R::i32, nullptr, "((int)threadIdx.x)", 0, true, false, false,
@@ -132,6 +182,13 @@ const std::vector<Primitive> kTable = {
      false, true, "condition holds on all lanes"},
     {"match_any_sync", 1, T::cuda, R::u32, nullptr, "__match_any_sync(0xffffffffu, $0)", 0, false,
      false, true, "bit mask of the lanes with an equal value, 32 or 64 bits"},
+    {"match_all_sync", 1, T::cuda, R::u32, nullptr, "hidet_match_all($0)", 70, false, false, true,
+     "bit mask of the lanes where all have an equal value, 32 or 64 bits; else 0", nullptr,
+     R"(template <class T> __device__ __forceinline__ unsigned hidet_match_all(T v) {
+  int all;
+  return __match_all_sync(0xffffffffu, v, &all);
+}
+)"},
     // --- atomics on (pointer, value); the old value. max and min give NaN where one is. CPU: 32 and 64 bits, sequentially consistent
     {"atomic_add", 2, T::any, R::custom, "@", "hidet_atomic_add($0, $1)", 0, false, false, false,
      "*p += v", nullptr, kAtomics},
@@ -155,6 +212,15 @@ const std::vector<Primitive> kTable = {
      "*p = *p == 0 || *p > v ? v : *p - 1", "ptr, u32 -> u32"},
     {"atomic_add_pair", 2, T::cuda, R::custom, nullptr, "hidet_atomic_add_pair($0, $1)", 80, false,
      false, false, "adds two halves, each atomically", nullptr, kAtomicPairs},
+    {"atomic_add_vector", 2, T::cuda, R::custom, nullptr, "hidet_atomic_add_vector($0, $1)", 90,
+     false, false, false,
+     "adds 8 or 16 bytes of f32, f16 or bf16 in global memory, each number atomically; $k0: dtype",
+     nullptr, kAtomicVectors, atomic_halves},
+    {"atomic_exch_128", 2, T::cuda, R::custom, nullptr, "hidet_atomic_exch_128($0, $1)", 90, false,
+     false, false, "16 bytes at once: *p = v", "ptr(u64), u64x2 -> u64x2", kAtomicPieces},
+    {"atomic_cas_128", 3, T::cuda, R::custom, nullptr, "hidet_atomic_cas_128($0, $1, $2)", 90,
+     false, false, false, "16 bytes at once: compare and swap", "ptr(u64), u64x2, u64x2 -> u64x2",
+     kAtomicPieces},
     {"assume_aligned", 1, T::cuda, R::none, nullptr,
      "__builtin_assume(((unsigned long long)($0) & ($k0 - 1)) == 0)", 0, false, false, false,
      "promises that a pointer is a multiple of $k0 bytes, a power of two"},

@@ -1,5 +1,5 @@
-// primitives_sm80.cpp - rows of the table of primitives that sm_80 brought: asynchronous copies, matrix loads, matrix
-// products of a warp; and stmatrix of sm_90. Fragments are vectors of 32-bit registers, as PTX lays them out.
+// primitives_sm80.cpp - rows of the table of primitives that sm_80 brought: asynchronous copies, matrix loads, reductions of a
+// warp; and stmatrix of sm_90. Fragments are vectors of 32-bit registers, as PTX lays them out.
 // The columns are those of primitives.cpp.
 #include "primitive_tables.h"
 
@@ -78,61 +78,27 @@ const std::vector<Primitive> kTable = {
      true, "$k0 matrices from shared memory; $k1: each transposed", "ptr -> *", kLoadMatrix},
     {"stmatrix", 2, T::cuda, R::none, nullptr, "hidet_stmatrix<$k0, $k1>($0, $1)", 90, false, false,
      true, "$k0 matrices to shared memory; $k1: each transposed", "ptr, * -> void", kStoreMatrix},
-    // --- matrix products of a warp: a row major, b column major
-    {"mma_m16n8k16_f16_f32", 3, T::cuda, R::custom, nullptr,
-     "hidet_mma_m16n8k16_f16_f32($0, $1, $2)", 80, false, false, true,
-     "c + a b, 16 x 8 x 16, f16 with f32 sums", "u32x4, u32x2, f32x4 -> f32x4",
-     R"(__device__ __forceinline__ hidet_vec<float, 4> hidet_mma_m16n8k16_f16_f32(hidet_vec<uint32_t, 4> a, hidet_vec<uint32_t, 2> b, hidet_vec<float, 4> c) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3]) : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]), "r"(b.v[1]));
-  return c;
+    {"movmatrix", 1, T::cuda, R::same, nullptr, "hidet_movmatrix($0)", 80, false, false, true,
+     "a matrix of 8 x 8 16-bit values in a register of each lane, transposed", "u32 -> u32",
+     R"(__device__ __forceinline__ uint32_t hidet_movmatrix(uint32_t a) {
+  uint32_t r;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(r) : "r"(a));
+  return r;
 }
 )"},
-    {"mma_m16n8k16_bf16_f32", 3, T::cuda, R::custom, nullptr,
-     "hidet_mma_m16n8k16_bf16_f32($0, $1, $2)", 80, false, false, true,
-     "c + a b, 16 x 8 x 16, bf16 with f32 sums", "u32x4, u32x2, f32x4 -> f32x4",
-     R"(__device__ __forceinline__ hidet_vec<float, 4> hidet_mma_m16n8k16_bf16_f32(hidet_vec<uint32_t, 4> a, hidet_vec<uint32_t, 2> b, hidet_vec<float, 4> c) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3]) : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]), "r"(b.v[1]));
-  return c;
-}
-)"},
-    {"mma_m16n8k16_f16_f16", 3, T::cuda, R::custom, nullptr,
-     "hidet_mma_m16n8k16_f16_f16($0, $1, $2)", 80, false, false, true,
-     "c + a b, 16 x 8 x 16, f16 with f16 sums, two in a register", "u32x4, u32x2, u32x2 -> u32x2",
-     R"(__device__ __forceinline__ hidet_vec<uint32_t, 2> hidet_mma_m16n8k16_f16_f16(hidet_vec<uint32_t, 4> a, hidet_vec<uint32_t, 2> b, hidet_vec<uint32_t, 2> c) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
-               : "+r"(c.v[0]), "+r"(c.v[1]) : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]), "r"(b.v[1]));
-  return c;
-}
-)"},
-    {"mma_m16n8k8_tf32_f32", 3, T::cuda, R::custom, nullptr,
-     "hidet_mma_m16n8k8_tf32_f32($0, $1, $2)", 80, false, false, true,
-     "c + a b, 16 x 8 x 8, tf32 with f32 sums", "u32x4, u32x2, f32x4 -> f32x4",
-     R"(__device__ __forceinline__ hidet_vec<float, 4> hidet_mma_m16n8k8_tf32_f32(hidet_vec<uint32_t, 4> a, hidet_vec<uint32_t, 2> b, hidet_vec<float, 4> c) {
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3]) : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]), "r"(b.v[1]));
-  return c;
-}
-)"},
-    {"mma_m16n8k32_i8_i32", 3, T::cuda, R::custom, nullptr, "hidet_mma_m16n8k32_i8_i32($0, $1, $2)",
-     80, false, false, true, "c + a b, 16 x 8 x 32, i8 with wrapping i32 sums",
-     "u32x4, u32x2, i32x4 -> i32x4",
-     R"(__device__ __forceinline__ hidet_vec<int32_t, 4> hidet_mma_m16n8k32_i8_i32(hidet_vec<uint32_t, 4> a, hidet_vec<uint32_t, 2> b, hidet_vec<int32_t, 4> c) {
-  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+r"(c.v[0]), "+r"(c.v[1]), "+r"(c.v[2]), "+r"(c.v[3]) : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]), "r"(b.v[1]));
-  return c;
-}
-)"},
-    {"mma_m16n8k32_u8_i32", 3, T::cuda, R::custom, nullptr, "hidet_mma_m16n8k32_u8_i32($0, $1, $2)",
-     80, false, false, true, "c + a b, 16 x 8 x 32, u8 with wrapping i32 sums",
-     "u32x4, u32x2, i32x4 -> i32x4",
-     R"(__device__ __forceinline__ hidet_vec<int32_t, 4> hidet_mma_m16n8k32_u8_i32(hidet_vec<uint32_t, 4> a, hidet_vec<uint32_t, 2> b, hidet_vec<int32_t, 4> c) {
-  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-               : "+r"(c.v[0]), "+r"(c.v[1]), "+r"(c.v[2]), "+r"(c.v[3]) : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b.v[0]), "r"(b.v[1]));
-  return c;
-}
-)"},
+    // --- a whole warp's integers combined, one result for all lanes (full mask)
+    {"redux_add", 1, T::cuda, R::same, nullptr, "__reduce_add_sync(0xffffffffu, $0)", 80, false,
+     false, true, "sum over the lanes, i32 or u32; wrapping"},
+    {"redux_min", 1, T::cuda, R::same, nullptr, "__reduce_min_sync(0xffffffffu, $0)", 80, false,
+     false, true, "least over the lanes, i32 or u32"},
+    {"redux_max", 1, T::cuda, R::same, nullptr, "__reduce_max_sync(0xffffffffu, $0)", 80, false,
+     false, true, "largest over the lanes, i32 or u32"},
+    {"redux_and", 1, T::cuda, R::same, nullptr, "__reduce_and_sync(0xffffffffu, $0)", 80, false,
+     false, true, "bits that are 1 on all lanes, u32"},
+    {"redux_or", 1, T::cuda, R::same, nullptr, "__reduce_or_sync(0xffffffffu, $0)", 80, false,
+     false, true, "bits that are 1 on a lane, u32"},
+    {"redux_xor", 1, T::cuda, R::same, nullptr, "__reduce_xor_sync(0xffffffffu, $0)", 80, false,
+     false, true, "bits that are 1 on an odd number of lanes, u32"},
 };
 }  // namespace
 

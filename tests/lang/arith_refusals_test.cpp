@@ -67,6 +67,14 @@ TEST(ArithRefusals, MasksAndShuffles) {
 }
 
 TEST(ArithRefusals, Atomics) {
+  EXPECT_THAT(
+      kernel_refusal([](Handle x, Handle, Handle) { atomic_add_vector(x, load(x, 8)); }),
+      HasSubstr("'atomic_add_vector' of f32x8 to ptr(f32); it takes 8 or 16 bytes of f32, f16 or "
+                "bf16 to a pointer to that type"));
+  EXPECT_THAT(kernel_refusal([](Handle x, Handle, Handle) { redux_add(x[0]); }),
+              HasSubstr("redux_add takes i32 or u32, not f32"));
+  EXPECT_THAT(kernel_refusal([](Handle, Handle, Handle) { redux_xor(threadIdx.x); }),
+              HasSubstr("redux_xor takes u32, not i32"));
   EXPECT_THAT(kernel_refusal([](Handle x, Handle, Handle) { atomic_add_pair(x, load(x, 2)); }),
               HasSubstr("'atomic_add_pair' does not work on f32; it takes f16 or bf16"));
   EXPECT_THAT(kernel_refusal([](Handle x, Handle, Handle) { atomic_inc(x, 1); }),

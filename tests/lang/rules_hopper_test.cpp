@@ -67,6 +67,14 @@ TEST(HopperRules, BulkCopies) {
               bulk_send(Combine::add, tile.ptr(0), tile.ptr(4), 16, barrier.ptr(0));
             }),
             "there is no bulk reduction 'add' of f32 in shared memory");
+  EXPECT_EQ(copy([](auto, auto tile, auto barrier, auto) {
+              async_store(tile.ptr(0), cast(Value(1.f), hidet::f16), barrier.ptr(0));
+            }),
+            "async_store() sends 4, 8 or 16 bytes, not f16");
+  EXPECT_EQ(copy([](auto, auto tile, auto barrier, auto) {
+              async_reduce(Combine::add, tile.ptr(0), 1.f, barrier.ptr(0));
+            }),
+            "there is no bulk reduction 'add' of f32 in shared memory");
   EXPECT_EQ(copy([](auto, auto, auto, auto) { cache_policy(Evict::last, 1.f, Evict::normal); }),
             "the rest of a cache policy is Evict::first or Evict::unchanged");
   EXPECT_EQ(copy([](auto map, auto, auto, auto) { tma_store(map, {0}, 1); }),

@@ -9,8 +9,8 @@ using namespace lang;
 
 Cases all_cases() {
   Cases cases;
-  for (const auto& add : {add_math, add_arith, add_memory, add_threads, add_hopper, add_bulk,
-                          add_mbarriers, add_wgmma})
+  for (const auto& add : {add_math, add_arith, add_memory, add_threads, add_warp, add_hopper,
+                          add_bulk, add_mbarriers, add_wgmma})
     add(cases);
   return cases;
 }

@@ -107,6 +107,7 @@ void add_math(Cases& cases);
 void add_arith(Cases& cases);
 void add_memory(Cases& cases);
 void add_threads(Cases& cases);
+void add_warp(Cases& cases);
 void add_hopper(Cases& cases);
 void add_bulk(Cases& cases);
 void add_mbarriers(Cases& cases);

@@ -137,6 +137,25 @@ void add_bits(Cases& cases) {
                                      return static_cast<double>(uint64_t{word(v[0])} * word(v[1]) >>
                                                                 32);
                                    }}));
+  // Numbers that doubles hold exactly, and whose upper half doubles do, too.
+  const std::vector<double> wide =
+      sequence(24, [](int i) { return std::ldexp(i * 37 % 101 + 1, 40 + i % 14); });
+  const Tensor u = numbers(u64, wide), l = numbers(i64, sequence(24, [&](int i) {
+                                                     return i % 2 ? -wide[static_cast<size_t>(i)]
+                                                                  : wide[static_cast<size_t>(i)];
+                                                   }));
+  cases.push_back(elementwise(
+      {.row = "mulhi_u64",
+       .out = u64,
+       .inputs = {u, u},
+       .record = [](const auto& v) { return mulhi(v[0], v[1]); },
+       .expect = [](const auto& v) { return std::floor(std::ldexp(v[0] * v[1], -64)); }}));
+  cases.push_back(elementwise(
+      {.row = "mulhi_i64",
+       .out = i64,
+       .inputs = {l, numbers(i64, wide)},
+       .record = [](const auto& v) { return mulhi(v[0], v[1]); },
+       .expect = [](const auto& v) { return std::floor(std::ldexp(v[0] * v[1], -64)); }}));
   cases.push_back(elementwise(
       {.row = "mulhi_i32",
        .out = i32,
@@ -154,7 +173,8 @@ void add_packed(Cases& cases) {
   std::vector<double> x = sequence(32, [](int i) { return i * 0.375 - 5; }),
                       y = sequence(32, [](int i) { return 3 - i * 0.15625; }),
                       z = sequence(32, [](int i) { return i * i * 0.0625; });
-  x[3] = nan, y[4] = nan, x[6] = HUGE_VAL, y[7] = -0.0, x[7] = 0.0;
+  x[3] = nan, y[4] = nan, x[6] = HUGE_VAL;
+  x[7] = 0.0, y[7] = -0.0, x[8] = -0.0, y[8] = 0.0, x[9] = y[9] = -0.0, x[10] = y[10] = 0.0;
   struct Row {
     const char* row;
     Value (*two)(const Located&, const Located&);
@@ -166,13 +186,18 @@ void add_packed(Cases& cases) {
       {"packed_mul", packed_mul, [](double a, double b, double) { return a * b; }},
       {"packed_min", packed_min,
        [](double a, double b, double) {
-         return std::isnan(a) ? a : std::isnan(b) ? b : std::fmin(a, b);
+         return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b);
        }},
       {"packed_max", packed_max,
        [](double a, double b, double) {
-         return std::isnan(a) ? a : std::isnan(b) ? b : std::fmax(a, b);
+         return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b);
        }},
       {"packed_fma", nullptr, [](double a, double b, double c) { return std::fma(a, b, c); }},
+      {"packed_fma_relu", nullptr,
+       [](double a, double b, double c) {
+         const double v = std::fma(a, b, c);
+         return v < 0 ? 0 : v;
+       }},
   };
   for (const DType t : {f16, bf16})
     for (const Row& row : rows)
@@ -183,11 +208,63 @@ void add_packed(Cases& cases) {
            .inputs = {numbers(t, x), numbers(t, y), numbers(t, z)},
            .record =
                [&](const auto& v) {
-                 return row.two ? row.two(v[0], v[1]) : packed_fma(v[0], v[1], v[2]);
+                 if (row.two) return row.two(v[0], v[1]);
+                 return std::string(row.row) == "packed_fma" ? packed_fma(v[0], v[1], v[2])
+                                                             : packed_fma_relu(v[0], v[1], v[2]);
                },
            .expect =
                [&](const auto& v) { return numbers(t, {row.f(v[0], v[1], v[2])}).to_doubles()[0]; },
            .lanes = 2}));
+}
+
+/// The sign of the lesser and of the larger of two zeros, which numbers do not show.
+void add_zeros(Cases& cases) {
+  for (const DType t : {f16, bf16})
+    for (const bool least : {true, false})
+      cases.push_back(kernel(
+          {.row = least ? "packed_min" : "packed_max",
+           .name = std::string("zeros ") + t.name(),
+           .threads = 2,
+           .inputs = {numbers(t, {0.0, -0.0, 0.0, -0.0}), numbers(t, {0.0, 0.0, -0.0, -0.0})},
+           .output = zeros({4}, u16),
+           .body =
+               [&](Function&, const std::vector<Handle>& in, const Handle& out) {
+                 const auto pair = [&](size_t k) { return load(in[k] + threadIdx.x * 2, 2); };
+                 const Value r =
+                     least ? packed_min(pair(0), pair(1)) : packed_max(pair(0), pair(1));
+                 store(reinterpret(out, ptr(u32)) + threadIdx.x, reinterpret(r, Type(u32)));
+               },
+           .expected = least ? std::vector<double>{0, 32768, 32768, 32768}
+                             : std::vector<double>{0, 0, 0, 32768}}));
+}
+
+void add_packed_of_one(Cases& cases) {
+  struct Row {
+    const char* row;
+    Value (*record)(const Located&);
+    double (*f)(double);
+    bool exact;
+  };
+  const Row rows[] = {
+      {"packed_neg", packed_neg, [](double x) { return -x; }, true},
+      {"packed_abs", packed_abs, [](double x) { return std::fabs(x); }, true},
+      {"packed_fast_exp2", packed_fast_exp2, [](double x) { return std::exp2(x); }, false},
+      {"packed_fast_tanh", packed_fast_tanh, [](double x) { return std::tanh(x); }, false},
+  };
+  for (const DType t : {f16, bf16})
+    for (const Row& row : rows) {
+      // Two units in the last place.
+      const double near = row.exact ? 0 : t == f16 ? 2e-3 : 1.6e-2;
+      cases.push_back(elementwise(
+          {.row = row.row,
+           .name = t.name(),
+           .out = t,
+           .inputs = {numbers(t, sequence(40, [](int i) { return i * 0.21875 - 4; }))},
+           .record = [&](const auto& v) { return row.record(v[0]); },
+           .expect = [&](const auto& v) { return numbers(t, {row.f(v[0])}).to_doubles()[0]; },
+           .lanes = 2,
+           .gpu = {near, near / 16}}));
+    }
 }
 
 void add_fast(Cases& cases) {
@@ -200,11 +277,13 @@ void add_fast(Cases& cases) {
   const Row rows[] = {
       {"fast_exp", fast_exp, [](double x) { return std::exp(x); }, 1e-6},
       {"fast_exp2", fast_exp2, [](double x) { return std::exp2(x); }, 1e-6},
+      {"fast_exp10", fast_exp10, [](double x) { return std::pow(10, x); }, 2e-6},
       {"fast_log", fast_log, [](double x) { return std::log(x); }, 1e-6},
       {"fast_log2", fast_log2, [](double x) { return std::log2(x); }, 1e-6},
       {"fast_log10", fast_log10, [](double x) { return std::log10(x); }, 1e-6},
       {"fast_sin", fast_sin, [](double x) { return std::sin(x); }, 1e-6},
       {"fast_cos", fast_cos, [](double x) { return std::cos(x); }, 1e-6},
+      {"saturate", saturate, [](double x) { return std::fmin(std::fmax(x, 0), 1); }, 0},
       {"fast_rsqrt", fast_rsqrt, [](double x) { return 1 / std::sqrt(x); }, 1e-6},
       {"fast_sqrt", fast_sqrt, [](double x) { return std::sqrt(x); }, 1e-6},
       {"fast_rcp", fast_rcp, [](double x) { return 1 / x; }, 1e-6},
@@ -220,6 +299,23 @@ void add_fast(Cases& cases) {
                                  .expect = [&](const auto& v) { return row.f(v[0]); },
                                  .value = {1e-6, 1e-7},
                                  .gpu = {row.error, row.error}}));
+  cases.push_back(
+      elementwise({.row = "fast_tan",
+                   .out = f32,
+                   .inputs = {numbers(f32, sequence(40, [](int i) { return i * 0.07 - 1.4; }))},
+                   .record = [](const auto& v) { return fast_tan(v[0]); },
+                   .expect = [](const auto& v) { return std::tan(v[0]); },
+                   .value = {1e-6, 1e-7},
+                   .gpu = {1e-5, 1e-6}}));
+  cases.push_back(elementwise(
+      {.row = "saturate",
+       .name = "limits",
+       .out = f32,
+       .inputs = {numbers(f32, {-HUGE_VAL, -1, -0.0, 0.25, 1, 1.5, HUGE_VAL,
+                                std::numeric_limits<double>::quiet_NaN()})},
+       .record = [](const auto& v) { return saturate(v[0]); },
+       .expect =
+           [](const auto& v) { return std::isnan(v[0]) ? 0 : std::fmin(std::fmax(v[0], 0), 1); }}));
   cases.push_back(elementwise({.row = "fast_div",
                                .out = f32,
                                .inputs = {y, x},
@@ -241,6 +337,8 @@ void add_fast(Cases& cases) {
 void add_arith(Cases& cases) {
   add_bits(cases);
   add_packed(cases);
+  add_packed_of_one(cases);
+  add_zeros(cases);
   add_fast(cases);
 }
 

@@ -147,6 +147,50 @@ Case sent(const Combine* op, DType t) {
                  .expected = expected});
 }
 
+/// Each thread of two blocks of a cluster sends its numbers to the other block: a vector of `lanes`, or one that is combined with
+/// what is there.
+Case stored(const Combine* op, DType t, int lanes) {
+  const int n = 32 * lanes, bytes = n * static_cast<int>(t.bytes());
+  std::vector<double> expected = there(2 * n, t);
+  const std::vector<double> v = arriving(2 * n, t);
+  for (int i = 0; i < 2 * n; i++) {
+    const double w = v[static_cast<size_t>((i + n) % (2 * n))];
+    double& e = expected[static_cast<size_t>(i)];
+    e = op ? combine(*op, e, w) : w;
+  }
+  return kernel(
+      {.row = op ? "async_reduce" : "async_store",
+       .name = op ? name_of(*op, t) : std::string(t.name()) + " x " + std::to_string(lanes),
+       .blocks = 2,
+       .inputs = {numbers(t, v), numbers(t, there(2 * n, t))},
+       .output = zeros({2 * n}, t),
+       .body =
+           [&](Function& f, const std::vector<Handle>& in, const Handle& out) {
+             f.cluster_dim(2);
+             auto given = shared("given", t, {n});
+             auto barrier = shared("barrier", u64, {1});
+             auto rank = let("rank", cluster_rank);
+             auto own = let("own", threadIdx.x * lanes);
+             auto at = let("at", rank * n + own);
+             store(given.ptr(own), load(in[1] + at, lanes));
+             if (auto _ = when(threadIdx.x == 0)) {
+               mbarrier_init(barrier.ptr(), 1);
+               fence_mbarrier_init();
+               mbarrier_arrive_expect_tx(barrier.ptr(), bytes);
+             }
+             cluster_sync();
+             auto to = let("to", map_shared_rank(given.ptr(own), 1 - rank));
+             auto counted = let("counted", map_shared_rank(barrier.ptr(), 1 - rank));
+             const Value value = load(in[0] + at, lanes);
+             if (op) async_reduce(*op, to, value, counted);
+             else async_store(to, value, counted);
+             mbarrier_wait(barrier.ptr(), 0);
+             store(out + at, load(given.ptr(own), lanes));
+             cluster_sync();
+           },
+       .expected = expected});
+}
+
 /// 512 numbers there and back, with a policy for the way in and one for the way out.
 Case with_policies(bool tensor, Evict in, Evict out, bool several) {
   ScriptModule m("policies");
@@ -212,9 +256,14 @@ void add_bulk(Cases& cases) {
       if (t != i64 || op == Combine::min || op == Combine::max)
         cases.push_back(tensor_reduction(op, t));
       cases.push_back(reduction(op, t));
-      if (ir::can_reduce(op, t, true)) cases.push_back(sent(&op, t));
+      if (!ir::can_reduce(op, t, true)) continue;
+      cases.push_back(sent(&op, t));
+      cases.push_back(stored(&op, t, 1));
     }
   for (DType t : {i32, f16}) cases.push_back(sent(nullptr, t));
+  for (int lanes : {1, 2, 4}) cases.push_back(stored(nullptr, f32, lanes));
+  cases.push_back(stored(nullptr, f16, 8));
+  cases.push_back(stored(nullptr, u64, 1));
   const Evict orders[] = {Evict::last, Evict::normal, Evict::first, Evict::unchanged};
   for (int i = 0; i < 4; i++)
     for (bool tensor : {false, true})

@@ -144,6 +144,68 @@ void add_counters(Cases& cases) {
                             .expected = {16, 64, 17, 66}}));
 }
 
+/// Atomics of 8 and 16 bytes (sm_90): sums of f32 that meet, and pairs of u64 of which each thread has its own.
+void add_wide_atomics(Cases& cases) {
+  // 32 threads add (i + 1) / 2 to lane i, half of them behind the first vector.
+  for (const DType t : {f32, f16, bf16})
+    for (const int bytes : {8, 16}) {
+      const int lanes = bytes / static_cast<int>(t.bytes());
+      const std::vector<double> old = sequence(2 * lanes, [](int i) { return i % 7; });
+      cases.push_back(kernel({.row = "atomic_add_vector",
+                              .name = std::string(t.name()) + " x " + std::to_string(lanes),
+                              .output = numbers(t, old),
+                              .body =
+                                  [&](Function&, const std::vector<Handle>&, const Handle& out) {
+                                    std::vector<Located> v;
+                                    for (int i = 0; i < lanes; i++)
+                                      v.emplace_back(
+                                          cast(Value(0.5f * static_cast<float>(i + 1)), t));
+                                    atomic_add_vector(out + threadIdx.x % 2 * lanes, make_vec(v));
+                                  },
+                              .expected = sequence(2 * lanes, [&](int i) {
+                                return old[static_cast<size_t>(i)] + 8 * (i % lanes + 1);
+                              })}));
+    }
+  const std::vector<double> before = sequence(128, [](int i) { return i < 64 ? i * 5 : 0; });
+  for (const bool compares : {false, true})
+    cases.push_back(kernel(
+        {.row = compares ? "atomic_cas_128" : "atomic_exch_128",
+         .output = numbers(u64, before),
+         .body =
+             [&](Function&, const std::vector<Handle>&, const Handle& out) {
+               auto at = let("at", threadIdx.x * 2);
+               auto n = let("n", cast(threadIdx.x, u64));
+               // The second word of every third is another.
+               auto low = let("low", n * 10),
+                    high = let("high", n * 10 + 5 +
+                                           select(threadIdx.x % 3 == 0, cast(Value(1), u64),
+                                                  cast(Value(0), u64)));
+               auto v = let("v", make_vec({n + 1000, n + 2000}));
+               auto old = let("old", compares ? atomic_cas_128(out + at, make_vec({low, high}), v)
+                                              : atomic_exch_128(out + at, v));
+               store(out + at + 64, old);
+             },
+         .expected = sequence(128, [&](int i) {
+           const int thread = i % 64 / 2;
+           if (i >= 64 || (compares && thread % 3 == 0)) return i % 64 * 5;
+           return thread + 1000 * (i % 2 + 1);
+         })}));
+}
+
+void add_prefetches(Cases& cases) {
+  for (const bool far : {false, true})
+    cases.push_back(kernel({.row = far ? "prefetch_l2" : "prefetch_l1",
+                            .inputs = {numbers(f32, sequence(32, [](int i) { return i; }))},
+                            .output = zeros({32}),
+                            .body =
+                                [&](Function&, const std::vector<Handle>& in, const Handle& out) {
+                                  if (far) prefetch_l2(in[0] + threadIdx.x);
+                                  else prefetch_l1(in[0] + threadIdx.x);
+                                  out[threadIdx.x] = in[0][threadIdx.x] * 2.f;
+                                },
+                            .expected = sequence(32, [](int i) { return 2 * i; })}));
+}
+
 void add_hints(Cases& cases) {
   const std::map<Cache, const char*> loads{{Cache::nc, "load_nc"}, {Cache::ca, "load_ca"},
                                            {Cache::cg, "load_cg"}, {Cache::cs, "load_cs"},
@@ -290,6 +352,8 @@ void add_memory(Cases& cases) {
   add_shared_atomics(cases);
   add_own_atomics(cases);
   add_counters(cases);
+  add_wide_atomics(cases);
+  add_prefetches(cases);
   add_hints(cases);
   add_masks(cases);
   add_copies(cases);

@@ -83,8 +83,13 @@ TEST(Primitives, CompiledForTheLeastArchitecture) {
   ASSERT_FALSE(backends::cuda_compiler_identity().empty()) << "no CUDA compiler";
   for (const Case& c : cases()) try {
       if (!c.compiled) continue;
-      const CompiledModule built = c.cuda.build({.cuda_arch = arch_name(least_arch(c))});
+      std::string said;  // by what is compiled now alone
+      const CompiledModule built = c.cuda.build(
+          {.cuda_arch = arch_name(least_arch(c)), .use_cache = c.row != "wgmma", .report = &said});
       EXPECT_EQ(built.data().images.size(), 1u) << c.name;
+      // The assembler's words where products may not overlap.
+      for (const char* word : {"serialized", "injected"})
+        EXPECT_EQ(said.find(word), std::string::npos) << c.name << ": " << said;
     } catch (const Error& e) {
       ADD_FAILURE() << c.name << ": " << e.what();
     }

@@ -8,3 +8,4 @@
 #include <hidet/lang/script_module.h>
 #include <hidet/lang/statements.h>
 #include <hidet/lang/types.h>
+#include <hidet/lang/warp.h>

@@ -208,6 +208,38 @@ TEST(BulkFaults, SentBytesReadBeforeTheWait) {
   EXPECT_EQ(fault(true), "");
 }
 
+TEST(BulkFaults, StoredValues) {
+  // Thread 0 of each block sends 4 bytes to the other.
+  const auto fault = [](bool waits, bool combines, int offset = 0, bool own_barrier = false) {
+    return report(kPair, [&](const Parts& p) {
+      auto rank = let("rank", cluster_rank);
+      auto words = let("words", reinterpret(p.tile.ptr(8, offset), ptr(hidet::u32)));
+      auto to = let("to", map_shared_rank(words, 1 - rank));
+      auto counted = let("counted", map_shared_rank(p.barriers.ptr(0), 1 - rank));
+      by_one([&] {
+        const Value barrier = own_barrier ? Value(p.barriers.ptr(0)) : Value(counted);
+        mbarrier_arrive_expect_tx(p.barriers.ptr(0), 4);
+        if (combines) async_reduce(Combine::add, to, 7, barrier);
+        else async_store(to, cast(Value(7), hidet::u32), barrier);
+      });
+      cluster_sync();
+      if (waits) mbarrier_wait(p.barriers.ptr(0), 0);
+      p.y[rank * 32 + threadIdx.x] = p.tile(8, threadIdx.x);
+      cluster_sync();
+    });
+  };
+  for (const bool combines : {false, true}) {
+    EXPECT_EQ(fault(true, combines), "");
+    EXPECT_THAT(fault(false, combines),
+                HasSubstr("race on 'tile': this read and the bulk copy at"));
+    EXPECT_THAT(fault(true, combines, 1),
+                HasSubstr(std::string("misaligned async_") + (combines ? "reduce" : "store") +
+                          " of 'tile': byte 1026 is not at a multiple of 4 of shared memory"));
+    EXPECT_THAT(fault(true, combines, 0, true),
+                HasSubstr("to one block, and its mbarrier is in another"));
+  }
+}
+
 TEST(BulkFaults, Policies) {
   const auto fault = [](const std::function<Value()>& policy) {
     return report({}, [&](const Parts& p) {

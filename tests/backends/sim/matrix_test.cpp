@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <hidet/backends/cuda.h>
 #include <hidet/hidet.h>
+#include <hidet/ir/mma.h>
 
+#include <algorithm>
 #include <cstring>
+#include <set>
 
 using namespace hidet::lang;
 using hidet::DType;
 using hidet::Tensor;
+using hidet::ir::MmaShape;
 
 namespace {
 
@@ -18,85 +22,145 @@ void expect_compiles(const ScriptModule& m, const char* arch) {
 }
 
 /// A kernel of one warp that multiplies fragments as they lie in memory, one after the other by lane.
-ScriptModule one_mma(const Mma& mma, DType sum, int sum_registers) {
-  ScriptModule m(mma.row);
+ScriptModule one_mma(const MmaShape& s) {
+  ScriptModule m(s.name);
+  const DType word = s.a == hidet::f64 ? hidet::f64 : hidet::u32,
+              sum = s.sum == hidet::f16 ? hidet::u32 : s.sum;
   m.cuda_kernel("k", [&](Function& f) {
-    auto a = f.arg("a", ptr(hidet::u32));
-    auto b = f.arg("b", ptr(hidet::u32));
+    auto a = f.arg("a", ptr(word));
+    auto b = f.arg("b", ptr(word));
     auto c = f.arg("c", ptr(sum));
     f.grid_dim(1);
     f.block_dim(32);
     auto lane = let("lane", cast(threadIdx.x, hidet::i64));
-    store(c + lane * sum_registers, mma(load(a + lane * 4, 4), load(b + lane * 2, 2),
-                                        load(c + lane * sum_registers, sum_registers)));
+    const int na = s.registers_a(), nb = s.registers_b(), nc = s.registers_sum();
+    store(c + lane * nc, Mma{s.name.c_str()}(load(a + lane * na, na), load(b + lane * nb, nb),
+                                             load(c + lane * nc, nc)));
   });
   return m;
 }
 
-/// Where PTX puts element (row, column) of a 16 x k matrix a, a k x 8 matrix b and a 16 x 8 matrix c: the index among all
-/// elements in the order lane, register, position in the register. `each`: elements of a 32-bit register.
-size_t place_a(int row, int column, int k, int each) {
-  const int lane = row % 8 * 4 + column % (k / 2) / each;
-  const int reg = row / 8 + 2 * (column / (k / 2));
-  return static_cast<size_t>((lane * 4 + reg) * each + column % each);
+/// Where PTX puts element (row, column) of an m x k matrix a, a k x 8 matrix b and an m x 8 matrix c: the index among all
+/// elements in the order lane, register, position in the register. A register holds `each` columns, four lanes' are side by side.
+size_t place_a(const MmaShape& s, int row, int column) {
+  const int each = s.a == hidet::f64 ? 1 : 4 / static_cast<int>(s.a.bytes()), width = 4 * each,
+            tall = s.m / 8;
+  const int lane = row % 8 * 4 + column % width / each, reg = row / 8 + tall * (column / width);
+  return static_cast<size_t>((lane * (tall * s.k / width) + reg) * each + column % each);
 }
-size_t place_b(int row, int column, int k, int each) {
-  const int lane = column * 4 + row % (k / 2) / each;
-  return static_cast<size_t>((lane * 2 + row / (k / 2)) * each + row % each);
+size_t place_b(const MmaShape& s, int row, int column) {
+  const int each = s.b == hidet::f64 ? 1 : 4 / static_cast<int>(s.b.bytes()), width = 4 * each;
+  const int lane = column * 4 + row % width / each;
+  return static_cast<size_t>((lane * (s.k / width) + row / width) * each + row % each);
 }
-size_t place_c(int row, int column) {
-  return static_cast<size_t>((row % 8 * 4 + column / 2) * 4 + row / 8 * 2 + column % 2);
+size_t place_c(const MmaShape& s, int row, int column) {
+  const int each = s.m / 8 * 2;
+  return static_cast<size_t>((row % 8 * 4 + column / 2) * each + row / 8 * 2 + column % 2);
 }
 
-struct MmaCase {
-  Mma mma;
-  DType in, sum;
-  int k;
-};
-
-void PrintTo(const MmaCase& c, std::ostream* out) { *out << c.mma.row; }
-
-class MatrixProduct : public testing::TestWithParam<MmaCase> {};
+class MatrixProduct : public testing::TestWithParam<MmaShape> {};
 
 TEST_P(MatrixProduct, EqualsALoop) {
-  const MmaCase& test = GetParam();
-  const int each = 4 / static_cast<int>(test.in.bytes()), k = test.k;
-  std::vector<double> a(static_cast<size_t>(16 * k)), b(static_cast<size_t>(k * 8)), c(128),
-      wanted(128);
-  const int low = test.in == hidet::u8 ? 0 : -9;
-  const auto value = [&](int i) {
-    return low + (i * 37 + i / 5) % 17 + (test.in.is_float() ? 0.25 : 0);
+  const MmaShape& s = GetParam();
+  std::vector<double> a(static_cast<size_t>(s.m * s.k)), b(static_cast<size_t>(s.k * 8)),
+      c(static_cast<size_t>(s.m * 8)), wanted(c.size());
+  // All values are exact in the accumulator; f8 hold 4 significant bits or 3.
+  const auto value = [&](DType t, int i) {
+    if (t.bits() == 8 && t.is_float()) return (i * 37 + i / 5) % 8 - 3.0;
+    return (t == hidet::u8 ? 0 : -9) + (i * 37 + i / 5) % 17 + (t.is_float() ? 0.25 : 0);
   };
-  for (int i = 0; i < 16; i++)
-    for (int p = 0; p < k; p++) a[place_a(i, p, k, each)] = value(i * k + p);
-  for (int p = 0; p < k; p++)
-    for (int j = 0; j < 8; j++) b[place_b(p, j, k, each)] = value(p * 8 + j + 3);
-  for (int i = 0; i < 16; i++)
+  for (int i = 0; i < s.m; i++)
+    for (int p = 0; p < s.k; p++) a[place_a(s, i, p)] = value(s.a, i * s.k + p);
+  for (int p = 0; p < s.k; p++)
+    for (int j = 0; j < 8; j++) b[place_b(s, p, j)] = value(s.b, p * 8 + j + 3);
+  for (int i = 0; i < s.m; i++)
     for (int j = 0; j < 8; j++) {
-      double sum = c[place_c(i, j)] = i - j;
-      for (int p = 0; p < k; p++) sum += a[place_a(i, p, k, each)] * b[place_b(p, j, k, each)];
-      wanted[place_c(i, j)] = sum;
+      const double first =
+          s.saturate && (i + j) % 2 ? (i % 2 ? 2147483647.0 : -2147483648.0) : i - j;
+      double sum = c[place_c(s, i, j)] = first;
+      for (int p = 0; p < s.k; p++) sum += a[place_a(s, i, p)] * b[place_b(s, p, j)];
+      wanted[place_c(s, i, j)] = s.saturate ? std::clamp(sum, -2147483648.0, 2147483647.0) : sum;
     }
-  const auto words = [](const Tensor& t) { return t.view_at(0, {t.bytes() / 4}, hidet::u32); };
-  const Tensor ta = words(hidet::from_doubles(a, {16 * k}, test.in)),
-               tb = words(hidet::from_doubles(b, {k * 8}, test.in)),
-               tc = hidet::from_doubles(c, {128}, test.sum);
-  const bool pairs = test.sum == hidet::f16;
-  const ScriptModule m = one_mma(test.mma, pairs ? hidet::u32 : test.sum, pairs ? 2 : 4);
-  m.simulate("k", ta, tb, pairs ? words(tc) : tc);
-  EXPECT_EQ(tc.to_doubles(), wanted);  // all values are exact in the accumulator
-  expect_compiles(m, "sm_80");
+  const auto tensor = [](const std::vector<double>& v, DType t) {
+    const DType kept = t == hidet::tf32 ? hidet::f32 : t;
+    return hidet::from_doubles(v, {static_cast<int64_t>(v.size())}, kept);
+  };
+  const auto words = [](const Tensor& t) {
+    return t.dtype() == hidet::f64 ? t : t.view_at(0, {t.bytes() / 4}, hidet::u32);
+  };
+  const Tensor tc = tensor(c, s.sum);
+  const ScriptModule m = one_mma(s);
+  m.simulate("k", words(tensor(a, s.a)), words(tensor(b, s.b)),
+             s.sum == hidet::f16 ? words(tc) : tc);
+  EXPECT_EQ(tc.to_doubles(), wanted);
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, MatrixProduct,
-                         testing::Values(MmaCase{mma_m16n8k16_f16_f32, hidet::f16, hidet::f32, 16},
-                                         MmaCase{mma_m16n8k16_bf16_f32, hidet::bf16, hidet::f32,
-                                                 16},
-                                         MmaCase{mma_m16n8k16_f16_f16, hidet::f16, hidet::f16, 16},
-                                         MmaCase{mma_m16n8k8_tf32_f32, hidet::f32, hidet::f32, 8},
-                                         MmaCase{mma_m16n8k32_i8_i32, hidet::i8, hidet::i32, 32},
-                                         MmaCase{mma_m16n8k32_u8_i32, hidet::u8, hidet::i32, 32}),
-                         [](const auto& info) { return std::string(info.param.mma.row); });
+INSTANTIATE_TEST_SUITE_P(Rows, MatrixProduct, testing::ValuesIn(hidet::ir::mma_shapes()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(WarpReductions, NeedAllLanesThatHaveNotEnded) {
+  const auto run = [](int ended, bool waits) {
+    ScriptModule m("part");
+    m.cuda_kernel("k", [&](Function& f) {
+      auto y = f.arg("y", ptr(hidet::i32));
+      f.grid_dim(1);
+      f.block_dim(32);
+      if (auto _ = when(threadIdx.x >= ended)) y[threadIdx.x] = redux_add(threadIdx.x);
+      if (waits) syncwarp();
+    });
+    const Tensor y = hidet::zeros({32}, hidet::i32);
+    m.simulate("k", y);
+    return y.to_doubles();
+  };
+  EXPECT_EQ(run(0, true)[31], 496);
+  EXPECT_EQ(run(16, false)[31], 376);  // of those that are there
+  try {
+    (void)run(16, true);
+    ADD_FAILURE() << "lanes that wait elsewhere are not noticed";
+  } catch (const hidet::Error& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("waits for its warp"));
+  }
+}
+
+TEST(WideAtomics, NeedTheirAlignment) {
+  const auto report = [](bool vector, int at) -> std::string {
+    ScriptModule m("atomics");
+    m.cuda_kernel("k", [&](Function& f) {
+      auto x = f.arg("x", ptr(hidet::f32));
+      f.grid_dim(1);
+      f.block_dim(1);
+      if (vector) {
+        atomic_add_vector(x + at, load(x, 4));
+      } else {
+        auto words = let("words", reinterpret(x + at, ptr(hidet::u64)));
+        atomic_exch_128(words, make_vec({cast(Value(1), hidet::u64), cast(Value(2), hidet::u64)}));
+      }
+    });
+    try {
+      m.simulate("k", hidet::zeros({16}));
+      return "";
+    } catch (const hidet::Error& e) {
+      return e.what();
+    }
+  };
+  for (const bool vector : {false, true}) {
+    EXPECT_EQ(report(vector, 4), "");
+    EXPECT_THAT(report(vector, 2), testing::AllOf(testing::HasSubstr("matrix_test.cpp"),
+                                                  testing::HasSubstr("atomic access of 'x'"),
+                                                  testing::HasSubstr("is not a multiple of 16")));
+  }
+}
+
+TEST(MatrixProduct, EveryShapeHasAName) {
+  std::set<std::string> named;
+#define HIDET_NAME(shape) named.insert(mma_##shape.row);
+  HIDET_MMA(HIDET_NAME)
+#undef HIDET_NAME
+  std::set<std::string> shapes;
+  for (const MmaShape& s : hidet::ir::mma_shapes()) shapes.insert(s.name);
+  EXPECT_EQ(named, shapes);
+  EXPECT_EQ(shapes.size(), 52u);
+}
 
 /// x[8 count, 8] -> shared memory -> fragments -> y[lane][register]; or back from fragments, where `stores`.
 ScriptModule matrices(int count, bool transposed, bool stores) {

@@ -11,7 +11,7 @@ Value popc(const Located& v);  ///< number of bits that are 1, i32
 Value clz(const Located& v);   ///< number of 0 bits above the highest 1, i32
 Value ffs(const Located& v);   ///< place of the lowest 1, from 1 on; 0: none; i32
 Value brev(const Located& v);  ///< bits in reverse, unsigned
-/// Upper 32 bits of the product of two i32, or of two u32.
+/// Upper half of the product of two i32, u32, i64 or u64.
 Value mulhi(const Located& a, const Located& b);
 /// Byte i of the result is byte (nibble i of `selector`) & 7 of the 8 bytes of b:a, where a has the lower ones.
 Value byte_perm(const Located& a, const Located& b, const Located& selector);
@@ -21,18 +21,24 @@ Value funnel_shift_right(const Located& low, const Located& high, const Located&
 /// c + the dot product of the 4 bytes of a and b (u32): signed where c is i32, unsigned where it is u32. (sm_61)
 Value dp4a(const Located& a, const Located& b, const Located& c);
 
-// --- CUDA: two halves (f16x2, bf16x2) in one instruction (sm_80); min and max give NaN where one is
+// --- CUDA: two halves (f16x2, bf16x2) in one instruction (sm_80); min and max give NaN where one is, and -0 is below 0
 Value packed_add(const Located& a, const Located& b);
 Value packed_sub(const Located& a, const Located& b);
 Value packed_mul(const Located& a, const Located& b);
 Value packed_min(const Located& a, const Located& b);
 Value packed_max(const Located& a, const Located& b);
 Value packed_fma(const Located& a, const Located& b, const Located& c);
+Value packed_fma_relu(const Located& a, const Located& b, const Located& c);  ///< not below 0
+Value packed_neg(const Located& a);
+Value packed_abs(const Located& a);
+Value packed_fast_exp2(const Located& a);
+Value packed_fast_tanh(const Located& a);
 
-// --- CUDA: approximations of f32 in one or two instructions; how good they are is in CUDA's manual
-#define HIDET_FAST_MATH(each)                                                                   \
-  each(fast_exp) each(fast_exp2) each(fast_log) each(fast_log2) each(fast_log10) each(fast_sin) \
-      each(fast_cos) each(fast_rsqrt) each(fast_sqrt) each(fast_rcp) each(fast_tanh)
+// --- CUDA: approximations of f32 in one or two instructions; how good they are is in CUDA's manual. saturate: exactly x between 0 and 1, 0 for NaN
+#define HIDET_FAST_MATH(each)                                                                      \
+  each(fast_exp) each(fast_exp2) each(fast_exp10) each(fast_log) each(fast_log2) each(fast_log10)  \
+      each(fast_sin) each(fast_cos) each(fast_tan) each(fast_rsqrt) each(fast_sqrt) each(fast_rcp) \
+          each(fast_tanh) each(saturate)
 #define HIDET_DECLARE(name) Value name(const Located& x);
 HIDET_FAST_MATH(HIDET_DECLARE)
 #undef HIDET_DECLARE
@@ -57,6 +63,11 @@ Value shuffle_lanes(const Located& a, const Located& b, const std::vector<int>& 
 // --- CUDA: more atomics; the old value
 /// Adds two halves, each atomically, at a pointer to f16 or bf16 that is a multiple of 4 bytes. (sm_80)
 CallResult atomic_add_pair(const Located& p, const Located& v);
+/// Adds 8 or 16 bytes of f32, f16 or bf16 (a vector) in global memory, each number atomically, at a multiple of the bytes. (sm_90)
+CallResult atomic_add_vector(const Located& p, const Located& v);
+/// 16 bytes at once (u64x2), at a pointer to u64 that is a multiple of 16. (sm_90)
+CallResult atomic_exch_128(const Located& p, const Located& v);
+CallResult atomic_cas_128(const Located& p, const Located& expected, const Located& v);
 /// u32: p = p >= v ? 0 : p + 1, and p = p == 0 || p > v ? v : p - 1.
 CallResult atomic_inc(const Located& p, const Located& v);
 CallResult atomic_dec(const Located& p, const Located& v);

@@ -102,6 +102,9 @@ void bulk_send(const Located& to, const Located& from, const Located& bytes,
 /// Sums of 32- and 64-bit integers; min, max, bits of 32-bit ones; inc, dec of u32.
 void bulk_send(Combine op, const Located& to, const Located& from, const Located& bytes,
                const Located& barrier);
+/// A thread's value of 4, 8 or 16 bytes, at a multiple of them, likewise; async_reduce: i32, u32, i64, u64 as bulk_send does.
+void async_store(const Located& to, const Located& value, const Located& barrier);
+void async_reduce(Combine op, const Located& to, const Located& value, const Located& barrier);
 void bulk_commit(Here at = Here::current());
 /// Until `pending` groups are left; bulk_wait_read: until all others have read their shared memory.
 void bulk_wait(int pending = 0, Here at = Here::current());

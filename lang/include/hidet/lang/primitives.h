@@ -118,8 +118,6 @@ Value shfl_xor(const Located& v, const Located& mask);
 Value ballot(const Located& cond);
 Value any_lane(const Located& cond);
 Value all_lanes(const Located& cond);
-/// The lanes whose value (32 or 64 bits) has the same bits as this lane's.
-Value match_any(const Located& v);
 
 // --- atomics on 32 and 64 bit integers, f32, f64, on CUDA f16 and bf16, too (and, or, xor: the integers); the old value.
 // CUDA: relaxed; CPU: sequentially consistent.
@@ -149,22 +147,11 @@ void cp_async(const Located& to, const Located& from, int bytes);
 void cp_async(const Located& to, const Located& from, int bytes, const Located& kept);
 void cp_async_wait(int pending = 0, Here at = Here::current());
 
-// --- CUDA: matrix instructions of a warp (sm_80; stmatrix sm_90). Fragments are vectors of 32-bit registers.
-/// `count` (1, 2, 4) matrices of 8 x 8 16-bit values: lane 8 j + i points to row i of matrix j, 16-byte aligned.
-Value ldmatrix(const Located& row, int count, bool transposed = false);
-void stmatrix(const Located& row, const Located& fragment, bool transposed = false);
-/// c + a b: a is a u32x4, b a u32x2; c has the accumulator's type, or u32x2 for pairs of f16.
-struct Mma {
-  const char* row;
-  Value operator()(const Located& a, const Located& b, const Located& c) const;
-};
-inline constexpr Mma mma_m16n8k16_f16_f32{"mma_m16n8k16_f16_f32"},
-    mma_m16n8k16_bf16_f32{"mma_m16n8k16_bf16_f32"}, mma_m16n8k16_f16_f16{"mma_m16n8k16_f16_f16"},
-    mma_m16n8k8_tf32_f32{"mma_m16n8k8_tf32_f32"}, mma_m16n8k32_i8_i32{"mma_m16n8k32_i8_i32"},
-    mma_m16n8k32_u8_i32{"mma_m16n8k32_u8_i32"};
-
-// --- CPU
+// --- prefetch: on the CPU for reading; on CUDA global memory into L1 or L2
 void prefetch(const Located& pointer);
+void prefetch_l1(const Located& pointer);
+void prefetch_l2(const Located& pointer);
+// --- CPU
 /// This thread's scratch block number `slot` (0 to 3) of at least `bytes`, 64-byte aligned.
 Value scratch(int slot, const Located& bytes, const Type& element);
 /// Threads that parallel loops may use, at least 1 (i64): for how work is split, which must not change what it gives.
