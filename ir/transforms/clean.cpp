@@ -77,12 +77,17 @@ bool is_exact(const Expr& e, DType half, int depth = 6) {
   const Binary* b = as<Binary>(e);
   return b && (b->op == BinaryOp::min || b->op == BinaryOp::max) && inner(b->a) && inner(b->b);
 }
+/// The f32 value that `e`, f16 or bf16, was made of without a change; null where there is none.
+Expr exact_source(const Expr& e) {
+  const Cast* c = is_half(e->type) ? as<Cast>(e) : nullptr;
+  const bool exact = c && c->how == CastKind::value && c->a->type.dtype() == f32 &&
+                     is_exact(c->a, e->type.dtype());
+  return exact ? c->a : Expr();
+}
 Expr to_f32(const Expr& e) {
-  const Cast* c = as<Cast>(e);
-  if (c && is_half(e->type) && c->how == CastKind::value && c->a->type.dtype() == f32 &&
-      is_exact(c->a, e->type.dtype()))
-    return c->a;
-  return is_half(e->type) ? make_cast(e, e->type.with_dtype(f32), e->loc) : e;
+  if (!is_half(e->type)) return e;
+  const Expr source = exact_source(e);
+  return source ? source : make_cast(e, e->type.with_dtype(f32), e->loc);
 }
 
 Stmt fold_if(Rewriter& self, const If& branch) {
@@ -139,6 +144,13 @@ Pass widen_halves() {
           const Unary& n = *as<Unary>(e);
           return is_half(n.a->type) ? make_cast(make_unary(n.op, to_f32(n.a), n.loc), n.type, n.loc)
                                     : e;
+        },
+        [](Rewriter& self, const Cast& c) -> Expr {
+          const Expr e = self.children(c);
+          const Cast* n = as<Cast>(e);
+          const bool widens = n && n->how == CastKind::value && n->type.dtype() == f32;
+          const Expr source = widens ? exact_source(n->a) : Expr();
+          return source ? source : e;
         },
         [](Rewriter& self, const Prim& p) -> Expr {
           const Expr e = self.children(p);
