@@ -20,6 +20,11 @@ constexpr int64_t kPanel = 16;
 
 DimExpr panels(const DimExpr& n) { return ceildiv(n, kPanel); }
 Value zero(DType t) { return Value(ir::make_const(0, t)); }
+/// `value` of a column of a panel, 0 behind the last of `n`. Full panels have no such columns: they are copied by vectors.
+Value in_panel(const Value& column, const DimExpr& n, const Value& value, DType t) {
+  const bool full = n.is_const() && n.value() % kPanel == 0;
+  return full ? value : ir::select(column < Value(n), value, zero(t));
+}
 
 ir::Task start(const char* name, const OpCall& c) {
   ir::Task t;
@@ -69,10 +74,10 @@ std::vector<TensorSpec> infer_pack_matmul(const OpCall& c) {
 }
 ir::Task pack_matmul(const OpCall& c) {
   ir::Task t = start("pack_matmul_weight", c);
-  const Value n(c.inputs[0].shape[1]);
+  const TensorSpec& x = c.inputs[0];
   auto y = add_compute(t, "y", infer_pack_matmul(c)[0], [&](const std::vector<Value>& i) {
     const Value column = i[0] * kPanel + i[2];
-    return ir::select(column < n, element(t.inputs[0], {i[1], column}), zero(c.inputs[0].dtype));
+    return in_panel(column, x.shape[1], element(t.inputs[0], {i[1], column}), x.dtype);
   });
   return finish(std::move(t), y);
 }
@@ -116,11 +121,11 @@ std::vector<TensorSpec> infer_pack_conv(const OpCall& c) {
 ir::Task pack_conv(const OpCall& c) {
   ir::Task t = start("pack_conv_weight", c);
   const auto& w = c.inputs[0].shape;
-  const Value o(w[0]), ch(w[1]), s(w[3]);
+  const Value ch(w[1]), s(w[3]);
   auto y = add_compute(t, "y", infer_pack_conv(c)[0], [&](const std::vector<Value>& i) {
     const Value column = i[0] * kPanel + i[2], tap = i[1] / ch;
-    return ir::select(column < o, element(t.inputs[0], {column, i[1] % ch, tap / s, tap % s}),
-                      zero(c.inputs[0].dtype));
+    const Value x = element(t.inputs[0], {column, i[1] % ch, tap / s, tap % s});
+    return in_panel(column, w[0], x, c.inputs[0].dtype);
   });
   return finish(std::move(t), y);
 }
@@ -311,7 +316,7 @@ void register_packed(OpRegistry& ops) {
            .doc = "panels of a [k, n] weight",
            .infer = infer_pack_matmul,
            .compute = pack_matmul,
-           .samples = {{{{f32, {5, 35}}}, {}}}});
+           .samples = {{{{f32, {5, 35}}}, {}}, {{{f32, {3, 32}}}, {}}}});
   ops.add({.name = "matmul_packed",
            .doc = "product with a packed weight of `n` columns",
            .infer = infer_matmul_packed,
@@ -323,7 +328,7 @@ void register_packed(OpRegistry& ops) {
            .doc = "panels of a [o, c, r, s] weight",
            .infer = infer_pack_conv,
            .compute = pack_conv,
-           .samples = {{{{f32, {5, 3, 3, 2}}}, {}}}});
+           .samples = {{{{f32, {5, 3, 3, 2}}}, {}}, {{{f32, {16, 3, 1, 2}}}, {}}}});
   ops.add({.name = "conv2d_nhwc",
            .doc = "convolution of [n, h, w, c] with a packed weight of `n` output channels",
            .infer = infer_conv,
