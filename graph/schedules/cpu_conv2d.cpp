@@ -62,9 +62,13 @@ class Conv {
   /// Blocks and groups: flat pixels for 1 x 1, else whole output rows.
   void plan(int64_t pixels) {
     if (point_) {
-      const std::vector<int64_t> parts = split_evenly(oh_ * ow_, pixels);
-      block_ = parts[0];
-      image_blocks_ = (oh_ * ow_ + block_ - 1) / block_;
+      const int64_t all = oh_ * ow_;
+      int64_t parts = (all + pixels - 1) / pixels;
+      // Even numbers, for two threads.
+      if (parts > 1) parts += parts % 2;
+      else if (blocks_ % 2 && blocks_ < kTasks && all >= 2 * shape_.rows) parts = 2;
+      block_ = (all + parts - 1) / parts;
+      image_blocks_ = (all + block_ - 1) / block_;
     } else {
       tile_rows_ = ow_ <= shape_.rows ? std::min(oh_, shape_.rows / ow_) : 1;
       block_ = std::max<int64_t>(1, pixels / ow_);
@@ -75,6 +79,7 @@ class Conv {
     const int64_t wanted = fused_.chosen("tasks", copied_ ? kTasksCopied : kTasks);
     while (group_ > 1 && image_blocks_ * ((blocks_ + group_ - 1) / group_) < wanted)
       group_ = (group_ + 1) / 2;
+    columns_outside_ = window_.weight_bytes(shape_.columns()) > height_ * width_ * c_ * 4;
   }
 
   int64_t row_elements() const {
@@ -156,10 +161,14 @@ class Conv {
         "task", (images * number(image_blocks_ * groups)).expr(), LoopKind::parallel,
         [&](const Value& task) {
           std::vector<Stmt> in;
-          const Value group = declare(in, "group", task % number(groups)),
-                      rest = declare(in, "rest", task / number(groups));
-          const Value block = declare(in, "block", rest % number(image_blocks_)),
-                      image = declare(in, "image", rest / number(image_blocks_));
+          const int64_t inner = columns_outside_ ? image_blocks_ : groups,
+                        outer = columns_outside_ ? groups : image_blocks_;
+          const Value fast = declare(in, "inner", task % number(inner)),
+                      rest = declare(in, "rest", task / number(inner));
+          const Value slow = declare(in, "outer", rest % number(outer)),
+                      image = declare(in, "image", rest / number(outer));
+          const Value &group = columns_outside_ ? slow : fast,
+                      &block = columns_outside_ ? fast : slow;
           const Value first = declare(in, "first", block * number(block_));
           const int64_t total = point_ ? oh_ * ow_ : oh_;
           const Value count = declare(
@@ -255,7 +264,8 @@ class Conv {
   TileShape shape_;
   int64_t height_, width_, c_, oh_, ow_, n_, sh_, sw_;
   bool point_, copied_, tiles_outside_;
-  int64_t pixel_ = 0, row_ = 0;     ///< elements from a pixel to the next, from a row to the next
+  bool columns_outside_ = false;  ///< tasks go through the pixels of a group of column blocks first
+  int64_t pixel_ = 0, row_ = 0;   ///< elements from a pixel to the next, from a row to the next
   int64_t blocks_ = 0, group_ = 0;  ///< column blocks, and of one task
   int64_t block_ = 0, image_blocks_ = 0, tile_rows_ = 1;
   std::vector<PixelTile> used_;

@@ -14,10 +14,8 @@ using namespace ir;
 
 namespace {
 
-/// Tasks that an image should have, at least, where channels make tasks, and at most, where bands alone do.
-constexpr int64_t kTasks = 6, kBands = 8;
 /// At most this part of the lines before the depthwise convolution is computed twice, at the borders of bands.
-constexpr int64_t kTwice = 8;
+constexpr int64_t kTwice = 6;
 /// Bytes of a wide tensor from which it pays to keep it out of memory.
 constexpr int64_t kWorthBefore = 256 * 1024, kWorthBehind = 1024 * 1024;
 
@@ -42,14 +40,8 @@ class Block {
     for (lines_ = 1; lines_ < reach_; lines_ *= 2) {
     }
     blocks_ = (w_.c + shape_.columns() - 1) / shape_.columns();
-    const auto more = [&] {
-      if (!projects_) return blocks_ * bands_ < kTasks;
-      const int64_t twice = expand_ ? (2 * bands_ - 1) * std::max<int64_t>(reach_ - w_.sh, 0) : 0;
-      return bands_ < kBands && twice * kTwice <= height_;
-    };
-    while (more() && bands_ * 2 <= oh_) bands_ *= 2;
-    band_ = (oh_ + bands_ - 1) / bands_;
-    bands_ = (oh_ + band_ - 1) / band_;
+    const int64_t twice = expand_ ? std::max<int64_t>(reach_ - w_.sh, 0) : 0;  // at a border
+    most_bands_ = twice ? std::min(oh_, 1 + height_ / (kTwice * twice)) : oh_;
   }
 
   Module run() {
@@ -199,15 +191,23 @@ class Block {
     t.w = declare(body, "w", pointer_to(middle_.anchor.inputs[1]));
     if (projects_) t.project = declare(body, "p", pointer_to(fused_.anchor.inputs[1]));
     const int64_t parts = projects_ ? 1 : blocks_, rings = projects_ ? blocks_ : 1;
+    // A band a thread: rows that it reads are those that it wrote in the kernel before, where that goes by rows, too.
+    const Value threads =
+        declare(body, "threads", Value(make_prim("parallel_threads", {}, Type(i64))));
+    const Value most = declare(
+        body, "most",
+        select(images % threads == number(0), number(1), least(threads, number(most_bands_))));
+    const Value band = declare(body, "band", (most + number(oh_ - 1)) / most),
+                bands = declare(body, "bands", (band + number(oh_ - 1)) / band);
     body.push_back(
-        loop("task", (images * number(bands_ * parts)).expr(), LoopKind::parallel,
+        loop("task", (images * bands * number(parts)).expr(), LoopKind::parallel,
              [&](const Value& task) {
                std::vector<Stmt> in;
                t.block = declare(in, "block", task % number(parts));
                const Value rest = declare(in, "rest", task / number(parts));
-               t.image = declare(in, "image", rest / number(bands_));
-               t.first = declare(in, "first", rest % number(bands_) * number(band_));
-               t.count = declare(in, "count", least(number(band_), number(oh_) - t.first));
+               t.image = declare(in, "image", rest / bands);
+               t.first = declare(in, "first", rest % bands * band);
+               t.count = declare(in, "count", least(band, number(oh_) - t.first));
                t.x = declare(in, "source", x + t.image * number(height_ * width_ * k_));
                t.ring = declare(in, "ring", scratch_floats(0, number(rings * ring_elements())));
                t.pixels = projects_ ? declare(in, "pixels", scratch_floats(1, number(ow_ * w_.c)))
@@ -320,7 +320,7 @@ class Block {
   int64_t reach_;      ///< lines that an output row reads
   int64_t lines_ = 1;  ///< of a ring
   int64_t pixels_;     ///< of a line
-  int64_t blocks_, bands_ = 1, band_ = 1;
+  int64_t blocks_, most_bands_ = 1;
 };
 
 bool known(const VarRef& image) {

@@ -60,11 +60,12 @@ bool spin(const Done& done) {
 
 // One parallel region.
 struct Job {
-  Job(ParallelBody b, void* c, int64_t count, int64_t chunks, int threads)
+  Job(ParallelBody b, void* c, int64_t count, int64_t pieces, int threads)
       : body(b),
         closure(c),
-        chunk(count / chunks),
-        larger(count % chunks),
+        chunk(count / pieces),
+        larger(count % pieces),
+        chunks(pieces),
         parts(static_cast<int>(std::min<int64_t>({threads, chunks, kMostParts}))) {
     for (int p = 0; p < parts; p++) {
       part[p].next.store(p * chunks / parts, std::memory_order_relaxed);
@@ -79,7 +80,7 @@ struct Job {
 
   const ParallelBody body;
   void* const closure;
-  const int64_t chunk, larger;  // the first `larger` chunks have one iteration more
+  const int64_t chunk, larger, chunks;  // `larger` chunks, spread evenly, have one iteration more
   const int parts;
   Part part[kMostParts];
   std::atomic<int> helpers{0};             // workers that have the job, begun or not
@@ -87,7 +88,7 @@ struct Job {
   std::mutex mutex;                        // of status
   int32_t status = 0;
 
-  int64_t begin_of(int64_t i) const { return i * chunk + std::min(i, larger); }
+  int64_t begin_of(int64_t i) const { return i * chunk + i * larger / chunks; }
 
   // The thread's own part first.
   void work(int thread) noexcept {
