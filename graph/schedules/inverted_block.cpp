@@ -17,7 +17,7 @@ namespace {
 /// At most this part of the lines before the depthwise convolution is computed twice, at the borders of bands.
 constexpr int64_t kTwice = 6;
 /// Bytes of a wide tensor from which it pays to keep it out of memory.
-constexpr int64_t kWorthBefore = 256 * 1024, kWorthBehind = 1024 * 1024;
+constexpr int64_t kWorthBefore = 256 * 1024, kWorthBehind = 200 * 1024;
 
 class Block {
  public:
