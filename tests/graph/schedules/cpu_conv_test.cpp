@@ -35,6 +35,13 @@ TEST(Convolution, PixelsAPageApartAreReadInPlace) {
   const Tensor x = symbol({"n", 1024, 5, 3});
   check(x, ops::conv2d(x, weight({70, 1024, 1, 1}, 1)), {{1, 1024, 5, 3}, {2, 1024, 5, 3}});
 }
+TEST(Convolution, PixelsInEvenNumbersOfParts) {
+  // Five column blocks of 32: two parts of the image, whose weights come first. 289 pixels: four parts, not three.
+  const Tensor x = symbol({"n", 700, 7, 7}), large = symbol({1, 9, 17, 17});
+  check(x, ops::relu(ops::conv2d(x, weight({150, 700, 1, 1}, 1)) + weight({1, 150, 1, 1}, 2)),
+        {{1, 700, 7, 7}, {3, 700, 7, 7}});
+  check(large, ops::conv2d(large, weight({40, 9, 1, 1}, 1)), {{1, 9, 17, 17}});
+}
 TEST(Convolution, ResidualOfTheSameImage) {
   const Tensor x = symbol({2, 16, 7, 5});
   const Tensor y = ops::conv2d(ops::relu(ops::conv2d(x, weight({16, 16, 1, 1}, 1))),
