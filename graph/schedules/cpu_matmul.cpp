@@ -373,18 +373,51 @@ class PackedMatmul {
   /// Elements of a quarter of the rows of results that are finished together.
   int64_t quarter_size() const { return kResultRows * shape_.columns(); }
 
-  /// The plain product of pair `c` of column blocks in the rows of both halves from `row` on.
-  Stmt plain_rest(Block t, const Value& half, const Value& row, const Value& c) const {
+  /// The plain product of pair `c` of column blocks in the rows of both halves from `row` on. Any number of rows may be left, so they are
+  /// copied to a tile of one of the heights that there are, the last one again behind them.
+  Stmt plain_rest(const Block& t, const Value& half, const Value& row, const Value& c) const {
+    const int64_t height = row_counts().front();
     return loop("part", index(2), LoopKind::serial, [&](const Value& part) {
       std::vector<Stmt> in;
-      const Value begin = declare(in, "begin", part * half + row);
-      t.rows = declare(in, "rows", t.rows + begin * number(k_));
-      t.first = declare(in, "first", t.first + begin);
-      t.count = declare(in, "count", select(part == number(0), half, t.count) - begin);
-      const Stmt product = plain(t, c * number(2), c * number(2) + number(2));
-      in.push_back(make_stmt<If>({}, (t.count > number(0)).expr(), product, Stmt()));
+      const Value end = declare(in, "end", select(part == number(0), half, t.count));
+      in.push_back(loop_from(
+          "first", (part * half + row).expr(), end.expr(), height, [&](const Value& first) {
+            std::vector<Stmt> one;
+            const Value rows =
+                declare(one, "rows", scratch_floats(kTaskRows, number(height * distance_)));
+            one.push_back(loop("i", index(height), LoopKind::serial, [&](const Value& i) {
+              const Value from = t.rows + least(first + i, end - number(1)) * number(k_);
+              return copy_values(rows + i * number(distance_), from, k_, shape_.lanes);
+            }));
+            one.push_back(loop("column", index(2), LoopKind::serial, [&](const Value& column) {
+              return plain_tile(t, rows, height, first, least(end - first, number(height)),
+                                c * number(2) + column);
+            }));
+            return make_seq(std::move(one));
+          }));
       return make_seq(std::move(in));
     });
+  }
+
+  /// One tile of the plain product; `count` of its rows, from `first` of the task on, go through the epilogue.
+  Stmt plain_tile(const Block& t, const Value& rows, int64_t height, const Value& first,
+                  const Value& count, const Value& column) const {
+    std::vector<Stmt> in;
+    const Value panel = declare(in, "panel", t.b + column * number(shape_.columns() * k_));
+    const Value results =
+        declare(in, "results", scratch_floats(kSums, number(shape_.rows * shape_.columns())));
+    const Value step = fetched().step(number(1));
+    in.push_back(loop_from("depth", index(0), index(k_), depth_, [&](const Value& depth) {
+      const Value from = panel + depth * number(kPanelColumns);
+      return call(any_height(shape_.columns()),
+                  {number(height), rows + depth, from, number(depth_), results, depth,
+                   from + number(depth_ * kPanelColumns), step});
+    }));
+    std::vector<Value> args = parameter_values(fused_);
+    args.insert(args.end(),
+                {results, count, t.first + first, Value(make_cast(column.expr(), Type(u32)))});
+    in.push_back(call(finish_name(shape_.columns()), args));
+    return make_seq(std::move(in));
   }
 
   /// `rows` rows of the results of pair `c` of column blocks, from `row` of both halves on, through the epilogue.

@@ -59,6 +59,23 @@ TEST(Strassen, NanAndInfinitiesWhereThePlainProductHasThem) {
   }
 }
 
+/// Whatever rows are left behind the first that is not finite, they are computed again and no others.
+TEST(Strassen, NanInAnyRowsOfFixedAndOfRunTimeNumber) {
+  for (const int64_t k : {256, 1280}) {
+    const Tensor w = weight({k, 256}, 1) * 0.05;
+    const Tensor any = symbol({"n", k}), fixed = symbol({128, k});
+    const auto broken = [&](int64_t rows, const std::vector<int64_t>& at) {
+      std::vector<std::pair<size_t, float>> changed;
+      for (int64_t row : at) changed.emplace_back(static_cast<size_t>(row * k + 5), NAN);
+      return with(randn({rows, k}, f32, {}, 5), changed);
+    };
+    check_on(fixed, ops::matmul(fixed, w),
+             {broken(128, {0}), broken(128, {9}), broken(128, {37}), broken(128, {127})}, 1);
+    check_on(any, ops::matmul(any, w),
+             {broken(65, {64}), broken(66, {32}), broken(79, {20}), broken(169, {84, 168})}, 1);
+  }
+}
+
 /// Largest difference between two results, as a share of the scale of `want`.
 double share(const Tensor& got, const Tensor& want) {
   const std::vector<double> a = got.to_doubles(), b = want.to_doubles();
