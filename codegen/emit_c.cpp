@@ -66,6 +66,16 @@ extern __attribute__((visibility("hidden"))) const hidet_abi* hidet_table;
 
 bool on_host(const Function& f) { return !is_cuda(f.kind); }
 
+/// True where `body` has stores that other threads see after a fence alone.
+bool passes_caches(const Stmt& body) {
+  bool found = false;
+  visit_all(body, [&](const Node& n) {
+    const Prim* p = as<Prim>(&n);
+    found = found || (p && p->name == "store_cs");
+  });
+  return found;
+}
+
 /// Functions that need the context: they assert, launch, print, run in parallel, take scratch memory,
 /// call extern functions, or call such a function; public ones always.
 std::set<std::string> fallible_functions(const Module& module) {
@@ -160,10 +170,16 @@ class CEmitter final : public Emitter {
     out_.clear();
     outlined_.clear();
     open(signature(f) + " {");
+    if (f.body) fence_at_end(f.body);
     if (f.body) stmt(f.body);
     if (fallible_.count(f.name)) line("return 0;");
     close();
     out_ = before + outlined_ + out_;
+  }
+  /// Whatever way the function that begins here is left.
+  void fence_at_end(const Stmt& body) {
+    if (passes_caches(body))
+      line("__attribute__((cleanup(" + prelude_.store_fence() + "))) const char hidet_left = 0;");
   }
   void global(const GlobalVar& g) {
     const Type& t = g.var->type;
@@ -309,6 +325,7 @@ class CEmitter final : public Emitter {
          "(hidet_ctx* ctx, void* hidet_closure, int64_t hidet_begin, int64_t hidet_end) {");
     line("const " + closure + "* hidet_c = hidet_closure;");
     line("(void)ctx;");
+    fence_at_end(loop.body);
     for (const VarRef& c : captured) {
       const bool restricted = current_->no_alias && c->type.is_pointer();
       line(type(c->type) + (restricted ? " restrict " : " ") + names_.of(*c) + " = hidet_c->" +
@@ -326,6 +343,8 @@ class CEmitter final : public Emitter {
     indent_ = outer_indent;
     in_parallel_ = outer_parallel;
     open("{");
+    // The loop may read what this thread has stored.
+    if (passes_caches(current_->body)) line(prelude_.store_fence() + "(0);");
     line(closure + " hidet_c = {" + values + "};");
     const std::string end = operand(loop.end, 13);
     line("int64_t hidet_n = (int64_t)" + end + " - (int64_t)hidet_c." + begin + ";");
@@ -582,6 +601,7 @@ class CEmitter final : public Emitter {
     const Type& first = p.args.at(0)->type;
     if (p.name.starts_with("atomic_")) return prelude_.atomic(p.name, first.pointee().dtype());
     if (p.name == "masked_load") return prelude_.masked(p.name, p.type);
+    if (p.name == "store_cs") return prelude_.store_cs(p.args.at(1)->type);
     if (p.name == "masked_store") return prelude_.masked(p.name, p.args.at(1)->type);
     return prelude_.math(p.name, first);
   }

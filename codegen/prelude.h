@@ -26,6 +26,8 @@ class Prelude {
   std::string atomic(const std::string& name, DType t);          ///< atomic_add ... of t
   /// masked_load or masked_store of a vector type.
   std::string masked(const std::string& name, const ir::Type& vector);
+  std::string store_cs(const ir::Type& value);  ///< store_cs of a type
+  std::string store_fence();  ///< what makes the stores of store_cs seen by other threads
   std::string lanewise(ir::BinaryOp op, const ir::Type& t);  ///< integer helper lane by lane
   const std::string& text() const { return text_; }
 

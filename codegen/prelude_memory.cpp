@@ -45,6 +45,25 @@ std::string Prelude::atomic(const std::string& primitive, DType t) {
   return name;
 }
 
+std::string Prelude::store_cs(const Type& t) {
+  const std::string V = type(t), name = "hidet_store_cs_" + V;
+  const std::string anywhere = t.is_vector() ? unaligned(t) : V;
+  if (!once(name)) return name;
+  add("static inline void " + name + "(" + t.dtype().c_name() + "* p, " + V + " x) {\n" +
+      "#if defined(__clang__)\n  if (((uint64_t)p & (sizeof x - 1)) == 0) { " +
+      "__builtin_nontemporal_store(x, (" + V + "*)p); return; }\n#endif\n  *(" + anywhere +
+      "*)p = x;\n}\n");
+  return name;
+}
+
+std::string Prelude::store_fence() {
+  if (once("hidet_store_fence"))
+    add("static inline void hidet_store_fence(const char* unused) {\n"
+        "#if defined(__x86_64__)\n  __builtin_ia32_sfence();\n#else\n"
+        "  __atomic_thread_fence(5);\n#endif\n}\n");
+  return "hidet_store_fence";
+}
+
 std::string Prelude::masked(const std::string& primitive, const Type& t) {
   const std::string V = type(t), M = mask(t), T = t.dtype().c_name();
   const std::string name = "hidet_" + primitive + "_" + V;

@@ -238,7 +238,7 @@ void Compiler::hinted(const Prim& p, int32_t dst) {
   require(t.dtype());
   const int32_t base = cell(p.args[0]), value = write ? cell(p.args[1]) : dst;
   emit({write ? Op::store : Op::load,
-        1,
+        out_.on_gpu,  // a CPU takes any address
         code_of(t),
         {},
         lanes_of(t),

@@ -3,6 +3,7 @@
 // in vectors, all axes merged into one where every tensor is read in place. Reductions: reductions.h.
 #include "schedules/flat_reads.h"
 #include "schedules/reductions.h"
+#include "schedules/streams.h"
 #include "schedules/transposed.h"
 
 #include <hidet/ir/rewriter.h>
@@ -27,7 +28,7 @@ class AutoCpu {
     std::vector<Stmt> body;
     if (auto rows = shared_rows(fused_, computes, target_)) body.push_back(*rows);
     else
-      for (const Compute& c : computes) body.push_back(nest(c));
+      for (const Compute& c : computes) body.push_back(past_caches(nest(c), target_.lanes(f32)));
     Module m;
     m.name = fused_.name;
     m.functions.push_back(fused_.launch(make_seq(std::move(body))));

@@ -1,6 +1,8 @@
 // reductions.cpp - nests of the CPU's auto-scheduler for computes that reduce.
 #include "schedules/reductions.h"
 
+#include "schedules/streams.h"
+
 #include <hidet/ir/rewriter.h>
 
 #include <algorithm>
@@ -233,6 +235,8 @@ namespace {
 constexpr int64_t kGrainElements = 8192;
 /// Fewer rows that are longer than this leave threads without work.
 constexpr int64_t kFewRows = 4, kLongRow = 1 << 16;
+/// Rows from this length on are stored past the caches, where all of them are large.
+constexpr int64_t kStreamed = 512;
 
 bool has_reduction(const Expr& e) {
   bool found = false;
@@ -318,7 +322,7 @@ std::optional<Stmt> shared_rows(const FusedTask& fused, const std::vector<Comput
                             : 8;
   is_const_int(size_of(rows), &count);
   if (count < kFewRows && n > kLongRow) return std::nullopt;
-  return loop(
+  const Stmt nest = loop(
       "row", size_of(rows), LoopKind::parallel,
       [&](const Value& row) {
         Unflattened at = unflatten(row.expr(), rows);
@@ -336,6 +340,7 @@ std::optional<Stmt> shared_rows(const FusedTask& fused, const std::vector<Comput
         return make_seq(std::move(body));
       },
       grain);
+  return n < kStreamed ? nest : past_caches(nest, target.lanes(f32));
 }
 
 }  // namespace hidet::graph

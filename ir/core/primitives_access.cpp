@@ -65,8 +65,10 @@ const std::vector<Primitive> kTable = {
      "st.global.wb: cached at all levels", "ptr, * -> void", kHinted},
     {"store_cg", 2, T::cuda, R::none, nullptr, "hidet_store_cg($0, $1)", 0, false, false, false,
      "st.global.cg: cached at L2 only", "ptr, * -> void", kHinted},
-    {"store_cs", 2, T::cuda, R::none, nullptr, "hidet_store_cs($0, $1)", 0, false, false, false,
-     "st.global.cs: likely not read soon", "ptr, * -> void", kHinted},
+    {"store_cs", 2, T::any, R::none, "@", "hidet_store_cs($0, $1)", 0, false, false, false,
+     "st.global.cs: likely not read soon; on CPUs past the caches, seen by others when the loop or "
+     "function ends",
+     "ptr, * -> void", kHinted},
     {"store_wt", 2, T::cuda, R::none, nullptr, "hidet_store_wt($0, $1)", 0, false, false, false,
      "st.global.wt: through L2 to memory", "ptr, * -> void", kHinted},
     // --- vectors of which only some lanes are in memory

@@ -586,6 +586,23 @@ TEST(Language, ScratchAndPrefetch) {
              });
 }
 
+TEST(Language, StoresPastTheCaches) {
+  // 4 values behind a place that no vector begins at, in parallel; 16 bytes at their multiples by this thread, then read by all.
+  std::vector<double> expected{0};
+  for (int i = 0; i < 64; i++) expected.push_back(i * 2);
+  for (int i = 65; i < 68; i++) expected.push_back(0);
+  for (int i = 0; i < 64; i++) expected.push_back(i * 3);
+  for (int i = 0; i < 64; i++) expected.push_back(i * 3 + 1);
+  expect_cpu({numbers(f32, counted(64))}, zeros({196}), expected,
+             [](Function&, const std::vector<Handle>& in, const Handle& out) {
+               for (auto b : parallel(16))
+                 store(out + 1 + b * 4, load(in[0] + b * 4, 4) * 2.f, Cache::cs);
+               for (auto b : range(16))
+                 store(out + 68 + b * 4, load(in[0] + b * 4, 4) * 3.f, Cache::cs);
+               for (auto i : parallel(64)) out[132 + i] = out[68 + i] + 1.f;
+             });
+}
+
 TEST(Language, WorkForAsManyThreadsAsThereAre) {
   const int before = num_threads();
   for (const int threads : {1, 3}) {

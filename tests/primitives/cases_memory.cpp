@@ -1,6 +1,8 @@
 // cases_memory.cpp - atomics of every type, loads and stores with hints and masks, copies to shared memory, fences.
 #include "primitives/cases.h"
 
+#include <hidet/ir/primitives.h>
+
 #include <algorithm>
 #include <map>
 
@@ -221,22 +223,25 @@ void add_hints(Cases& cases) {
   for (const Width& w :
        {Width{i8, 1}, {f16, 1}, {f32, 1}, {f64, 1}, {f32, 2}, {f32, 4}, {f16, 8}}) {
     const std::vector<double> values = sequence(32 * w.lanes, [](int i) { return i % 100 - 50; });
-    const auto add = [&](const char* row, auto body) {
-      cases.push_back(kernel({.row = row,
-                              .name = std::string(w.t.name()) + " x " + std::to_string(w.lanes),
-                              .inputs = {numbers(w.t, values)},
-                              .output = zeros({32 * w.lanes}, w.t),
-                              .body = body,
-                              .expected = values}));
+    const auto add = [&](const char* row, auto one) {
+      const Kernel k{.row = row,
+                     .name = std::string(w.t.name()) + " x " + std::to_string(w.lanes),
+                     .inputs = {numbers(w.t, values)},
+                     .output = zeros({32 * w.lanes}, w.t),
+                     .body = [&](Function&, const std::vector<Handle>& in,
+                                 const Handle& out) { one(let("i", threadIdx.x + 0), in, out); },
+                     .expected = values};
+      cases.push_back(kernel(k));
+      if (ir::find_primitive(row)->c) add_cpu(cases.back(), k, w.t, one);
     };
     for (const auto& [hint, row] : loads)
-      add(row, [&](Function&, const std::vector<Handle>& in, const Handle& out) {
-        auto at = let("at", threadIdx.x * w.lanes);
+      add(row, [&](const Value& i, const std::vector<Handle>& in, const Handle& out) {
+        auto at = let("at", i * w.lanes);
         store(out + at, load(in[0] + at, w.lanes, hint));
       });
     for (const auto& [hint, row] : stores)
-      add(row, [&](Function&, const std::vector<Handle>& in, const Handle& out) {
-        auto at = let("at", threadIdx.x * w.lanes);
+      add(row, [&](const Value& i, const std::vector<Handle>& in, const Handle& out) {
+        auto at = let("at", i * w.lanes);
         store(out + at, load(in[0] + at, w.lanes), hint);
       });
   }

@@ -13,8 +13,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 namespace {
@@ -120,15 +122,16 @@ void saves(const std::string& path, const std::string& folder) {
   row("save / that, in turns", "times", ratio, "1.5");
 }
 
-/// Microseconds of one run of a chain of `count` products of 2x3 by 3x3, which do not fuse.
-std::vector<double> chain_us(int count) {
+using Chain = std::function<hidet::Tensor(hidet::Tensor)>;
+
+/// Microseconds of one run of `count` operators on 4 x 8 values, `each` of them in one call of `part`.
+std::vector<double> chain_us(int count, int each, const Chain& part) {
   using namespace hidet;
-  const Tensor x = symbol({2, 3}, f32, {}, "x");
+  const Tensor x = symbol({4, 8}, f32, {}, "x");
   Tensor y = x;
-  for (int i = 0; i < count; i++)
-    y = ops::matmul(y, randn({3, 3}, f32, {}, static_cast<uint64_t>(i)));
+  for (int i = 0; i < count; i += each) y = part(y);
   const CompiledModel model = optimize(trace_from(y)).build();
-  const Tensor in = randn({2, 3}, f32, {}, 3);
+  const Tensor in = randn({4, 8}, f32, {}, 3);
   const int runs = 4000 / count;
   std::vector<double> us;
   for (int round = 0; round < 50; round++) {
@@ -140,10 +143,25 @@ std::vector<double> chain_us(int count) {
 }
 
 void small_runs() {
-  row("one run of two 2x3 matmuls", "us", chain_us(2), "2");
-  std::vector<double> each = chain_us(200);
-  for (double& us : each) us /= 200;
-  row("an operator in a run of 200 of them, its work included", "us", each, "0.3");
+  using namespace hidet;
+  const Chain product = [](const Tensor& y) {
+    return ops::matmul(y, randn({8, 8}, f32, {}, 1));  // products do not fuse
+  };
+  const Chain mixed = [](const Tensor& y) {
+    const Tensor p = ops::softmax(ops::matmul(y, randn({8, 8}, f32, {}, 1)));
+    const Tensor t = ops::transpose(p - ops::reduce_max(p, {1}, true), {1, 0});
+    const Tensor n = ops::layer_norm(ops::matmul(t, randn({4, 4}, f32, {}, 2)),
+                                     randn({4}, f32, {}, 3), randn({4}, f32, {}, 4));
+    return ops::tanh(ops::slice(ops::concat({n, t}, 1), {0}, {4}, {0}, {1}));
+  };
+  row("one run of two small products", "us", chain_us(2, 1, product), "2");
+  for (const auto& [what, each, part] :
+       {std::tuple{"an operator in a run of 200 products, its work included", 1, product},
+        std::tuple{"an operator in a run of 200 of ten kinds, its work included", 10, mixed}}) {
+    std::vector<double> us = chain_us(200, each, part);
+    for (double& one : us) one /= 200;
+    row(what, "us", us, "0.3");
+  }
 }
 
 /// Runs a second by one caller with all threads, and by eight callers of the same model at once.

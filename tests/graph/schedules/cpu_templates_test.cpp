@@ -152,6 +152,13 @@ TEST(Rows, SoftmaxOfAnyLength) {
   check(y, ops::transpose(ops::softmax(y * 0.5 + 1.0) * 2.0, {1, 0, 2}), {{3, 1, 5}, {3, 50, 5}},
         1);
 }
+TEST(Rows, SoftmaxOfKnownLength) {
+  for (const int64_t n : {15, 16, 17, 31, 33, 63, 197, 513, 1000}) {
+    const Tensor x = symbol({"m", n});
+    check(x, ops::softmax(x), {{5, n}}, 1);
+    check(x, ops::softmax(x) * 0.5 + x, {{5, n}});  // the store reads: no element is made twice
+  }
+}
 TEST(Rows, SoftmaxOfMaskedRows) {
   const Tensor x = symbol({"n", 37});
   const Tensor mask = randn({37}, f32, {}, 5);

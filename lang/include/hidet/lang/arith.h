@@ -45,8 +45,8 @@ HIDET_FAST_MATH(HIDET_DECLARE)
 Value fast_div(const Located& a, const Located& b);
 Value fast_pow(const Located& x, const Located& y);
 
-// --- CUDA: global memory with a cache hint. 1, 2, 4, 8 or 16 bytes, and the address is a multiple of them.
-/// Loads: nc (nothing writes it while the kernel runs), ca, cg, cs, lu, cv; stores: wb, cg, cs, wt. As PTX calls them.
+// --- CUDA, `store` with cs on CPUs, too: global memory with a cache hint. 1, 2, 4, 8 or 16 bytes, and the address is a multiple of them.
+/// Loads: nc (nothing writes it while the kernel runs), ca, cg, cs, lu, cv; stores: wb, cg, cs (CPU: past the caches), wt. As PTX calls them.
 enum class Cache : uint8_t { nc, ca, cg, cs, lu, cv, wb, wt };
 Value load(const Located& pointer, int width, Cache hint);
 void store(const Located& pointer, const Located& value, Cache hint);
