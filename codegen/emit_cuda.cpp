@@ -121,6 +121,7 @@ class CudaEmitter final : public Emitter {
       any = true;
       if (f.kind == FuncKind::cuda_internal) prototypes += signature(f) + ";\n";
       dynamic_offset_ = 0;
+      exit_ = f.kind == FuncKind::cuda_internal ? "asm volatile(\"exit;\"); " : "";
       no_value_ = f.returns.is_void() ? "" : " " + type(f.returns) + "()";
       multiples_ = Multiples(f);
       open(signature(f) + " {");
@@ -131,13 +132,22 @@ class CudaEmitter final : public Emitter {
     std::string head = kTypes;
     if (halves_) head = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n" + head;
     head += kHelpers;
-    if (vectors_ || !helpers_.empty()) head += kVectors;
+    if (vectors_ || !helpers_.empty()) head += vectors();
     if (bits_ || !helpers_.empty()) head += kBits;
     for (const std::string& helper : helpers_) head += helper;
     return head + lane_functions_ + globals + prototypes + out_;
   }
 
  private:
+  /// The templates of vectors. An alignment is a power of two: vectors of other sizes are moved by elements.
+  std::string vectors() const {
+    std::string text = kVectors;
+    const std::string whole = "__align__(sizeof(T) * N)";
+    if (odd_vectors_)
+      text.replace(text.find(whole), whole.size(),
+                   "__align__(N & (N - 1) ? sizeof(T) : sizeof(T) * N)");
+    return text;
+  }
   std::string type(const Type& t) override {
     switch (t.tag()) {
       case Type::Tag::none: return "void";
@@ -146,6 +156,7 @@ class CudaEmitter final : public Emitter {
       case Type::Tag::string: return "const char*";
       case Type::Tag::vector:
         vectors_ = true;
+        odd_vectors_ = odd_vectors_ || (t.lanes() & (t.lanes() - 1)) != 0;
         return "hidet_vec<" + type(Type(t.dtype())) + ", " + std::to_string(t.lanes()) + ">";
       case Type::Tag::scalar: break;
     }
@@ -196,7 +207,8 @@ class CudaEmitter final : public Emitter {
     if (const Assert* a = as<Assert>(s)) {
       const auto at = std::find(asserts_.begin(), asserts_.end(), assert_text(*a));
       return line("if (!(" + expr(a->cond) + ")) { *(volatile int*)hidet_error_word = " +
-                  std::to_string(at - asserts_.begin() + 1) + "; return" + no_value_ + "; }");
+                  std::to_string(at - asserts_.begin() + 1) + "; " + exit_ + "return" + no_value_ +
+                  "; }");
     }
     if (const DeclTensor* d = as<DeclTensor>(s)) return tensor(*d);
     throw Error(
@@ -327,7 +339,8 @@ class CudaEmitter final : public Emitter {
     return std::string("hidet_") + row.name + "<" + t + ">" + args;
   }
   Text select(const Select& s) override {
-    if (s.type.is_vector()) return lanewise(s.type, {s.cond, s.a, s.b}, "$x0 ? $x1 : $x2");
+    // One condition for all lanes: only the side taken may read memory.
+    if (s.cond->type.is_vector()) return lanewise(s.type, {s.cond, s.a, s.b}, "$x0 ? $x1 : $x2");
     return {cat({operand(s.cond, 4), " ? ", operand(s.a, 3), " : ", operand(s.b, 3)}), 3};
   }
   Text cast(const Cast& c) override {
@@ -457,10 +470,11 @@ class CudaEmitter final : public Emitter {
   int lane_count_ = 0;
   const std::vector<std::string> asserts_;  ///< messages, by number less 1
   std::string no_value_;                    ///< what a failed assert of the function returns
+  std::string exit_;            ///< ends the thread there, where return would go on in a caller
   int64_t dynamic_offset_ = 0;  ///< bytes of dynamic shared memory that the function has declared
   std::vector<std::string> helpers_;  ///< of the primitives used
   bool swizzles_ = false;             ///< copies and products swizzle addresses: tiles of 1 KiB
-  bool halves_ = false, vectors_ = false, bits_ = false;
+  bool halves_ = false, vectors_ = false, odd_vectors_ = false, bits_ = false;
   Multiples multiples_;  ///< of the function that is written
 };
 

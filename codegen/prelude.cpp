@@ -163,7 +163,8 @@ void Prelude::widen_half(const std::string& name, const Type& from, const Type& 
   const std::string head = "static inline " + T + " " + name + "(" + F + " x) { ",
                     value = "__builtin_convertvector(x, " + T + ")";
   std::string text = "#ifndef HIDET_NATIVE\n" + head + "return " + value + "; }\n";
-  if (to.lanes() >= 4)
+  const bool fills = to.lanes() >= 4 && (to.lanes() & (to.lanes() - 1)) == 0;
+  if (fills)
     text += "#elif " + bytes + " > HIDET_NATIVE\n" + head + "union { " + T +
             " all; hidet_native parts[" + bytes + " / HIDET_NATIVE]; } u = {" + value +
             "}; for (int i = 0; i < " + bytes +

@@ -20,35 +20,43 @@ std::vector<Expr> exprs(const std::vector<Located>& list) {
   return out;
 }
 
-SourceLoc place(std::initializer_list<Located> list) {
-  return list.size() ? list.begin()->loc : SourceLoc();
+SourceLoc place(const Indices& indices) {
+  return indices.list.empty() ? SourceLoc() : indices.list[0].loc;
+}
+
+/// A vector goes along the last index.
+void check_last_index(const Indices& indices, int lanes) {
+  HIDET_REQUIRE(lanes == 1 || !indices.list.empty(), ErrorCode::usage, "",
+                "a vector of a tensor of rank 0");
 }
 
 /// tensor[indices] with everything that the parts read, and the tensor itself.
-Value element(const Value& tensor, std::initializer_list<Located> indices, bool guarded,
-              int lanes) {
+Value element(const Value& tensor, const Indices& indices, bool guarded, int lanes) {
+  check_last_index(indices, lanes);
   std::vector<ir::Read> reads = tensor.reads();
   auto add = [&](const Value& v) {
     const Value sum(tensor.expr(), std::move(reads));
     reads = ir::join_reads({&sum, &v});
   };
-  for (const Located& i : indices) add(i.value);
+  for (const Located& i : indices.list) add(i.value);
   const SourceLoc at = place(indices);
   if (auto* recorder = ir::current_recorder())
     add(Value(tensor.expr(), {{ir::place_of(tensor.expr()), recorder->clock(), at}}));
-  return Value(ir::make_element(tensor.expr(), exprs(indices), guarded, lanes, at),
+  return Value(ir::make_element(tensor.expr(), exprs(indices.list), guarded, lanes, at),
                std::move(reads));
 }
 
-void store_element(const Value& tensor, std::initializer_list<Located> indices, const Value& v,
-                   bool guarded, const Type& type, SourceLoc at) {
+void store_element(const Value& tensor, const Indices& indices, const Value& v, bool guarded,
+                   const Type& type, SourceLoc at) {
   FunctionRecorder& r = recording(at, "a store");
-  ir::make_element(tensor.expr(), exprs(indices), guarded, type.lanes(), at);  // checks the indices
+  check_last_index(indices, type.lanes());
+  ir::make_element(tensor.expr(), exprs(indices.list), guarded, type.lanes(),
+                   at);  // checks the indices
   const Expr value = ir::coerce(v, type, "an element", at);
   std::vector<const Value*> uses{&tensor, &v};
-  for (const Located& i : indices) uses.push_back(&i.value);
-  r.emit(ir::make_stmt<ir::ElementStore>(at, tensor.expr(), exprs(indices), value, guarded), uses,
-         ir::place_of(tensor.expr()));
+  for (const Located& i : indices.list) uses.push_back(&i.value);
+  r.emit(ir::make_stmt<ir::ElementStore>(at, tensor.expr(), exprs(indices.list), value, guarded),
+         uses, ir::place_of(tensor.expr()));
 }
 
 /// Refuses a part of dimension `d` that is known to reach outside.
@@ -74,29 +82,47 @@ std::vector<Expr> strides_of(const ir::TensorInfo& info, SourceLoc at) {
   if (info.layout.tag == Tag::strided) return info.layout.strides;
   const size_t rank = info.shape.size();
   std::vector<Expr> strides(rank);
-  Expr stride = ir::make_int(1, Type(i32));
+  // Products of extents may pass 32 bits where each extent fits.
+  Expr stride = ir::make_int(1, Type(i64));
   for (size_t n = 0; n < rank; n++) {
     const size_t i = info.layout.tag == Tag::row_major ? rank - 1 - n : n;
-    strides[i] = stride;
-    stride = ir::make_binary(ir::BinaryOp::mul, stride, info.shape[i]);
+    int64_t known = 0;
+    const bool small = ir::is_const_int(stride, &known) && known == static_cast<int32_t>(known);
+    strides[i] = small ? ir::make_int(known, Type(i32)) : stride;
+    stride = ir::make_binary(ir::BinaryOp::mul, stride, ir::make_cast(info.shape[i], Type(i64)));
   }
   return strides;
 }
 }  // namespace
 
-Value Handle::read(std::initializer_list<Located> indices) const {
+Indices::Indices(const std::vector<Handle>& indices, Here at) {
+  for (const Handle& i : indices) list.emplace_back(Value(i), SourceLoc(at));
+}
+Indices::Indices(const std::vector<Value>& indices, Here at) {
+  for (const Value& i : indices) list.emplace_back(i, SourceLoc(at));
+}
+
+ElementProxy Handle::operator()(const Indices& indices) const {
+  std::vector<Value> values;
+  for (const Located& i : indices.list) values.push_back(i.value);
+  return ElementProxy(*this, std::move(values), place(indices));
+}
+Value Handle::ptr(const std::vector<Handle>& indices, Here at) const {
+  return pointer(Indices(indices, at).list, at);
+}
+Value Handle::read(const Indices& indices) const {
   tensor_of(*this, "read()", place(indices));
   return element(*this, indices, true, 1);
 }
-Value Handle::load(std::initializer_list<Located> indices, int width) const {
+Value Handle::load(const Indices& indices, int width) const {
   tensor_of(*this, "load()", place(indices));
   return element(*this, indices, false, width);
 }
-void Handle::write(std::initializer_list<Located> indices, const Located& v) const {
+void Handle::write(const Indices& indices, const Located& v) const {
   const ir::TensorInfo& info = tensor_of(*this, "write()", v.loc);
   store_element(*this, indices, v.value, true, Type(info.dtype), v.loc);
 }
-void Handle::store(std::initializer_list<Located> indices, const Located& v) const {
+void Handle::store(const Indices& indices, const Located& v) const {
   const ir::TensorInfo& info = tensor_of(*this, "store()", v.loc);
   HIDET_REQUIRE(v.value.expr() && v.value.type().is_arithmetic(), ErrorCode::usage, v.loc.text(),
                 "store() takes a value");
@@ -120,20 +146,19 @@ Value Handle::pointer(std::vector<Located> indices, SourceLoc at) const {
   return Value(ir::make_address(expr(), exprs(indices), at), std::move(reads));
 }
 
-Handle Handle::slice(std::initializer_list<Located> begin,
-                     std::initializer_list<Located> shape) const {
+Handle Handle::slice(const Indices& begin, const Indices& shape) const {
   const SourceLoc at = place(begin);
   const ir::TensorInfo& info = tensor_of(*this, "slice()", at);
-  HIDET_REQUIRE(begin.size() == info.shape.size() && shape.size() == info.shape.size(),
+  HIDET_REQUIRE(begin.list.size() == info.shape.size() && shape.list.size() == info.shape.size(),
                 ErrorCode::usage, at.text(), "slice() of a tensor of rank ", info.shape.size(),
                 " takes ", info.shape.size(), " offsets and as many extents");
   FunctionRecorder& r = recording(at, "slice()");
   std::vector<Value> values;
-  for (const Located& l : shape) values.push_back(l.value);
+  for (const Located& l : shape.list) values.push_back(l.value);
   const std::vector<Expr> sizes = extents(values, at);
-  for (size_t d = 0; d < sizes.size(); d++) check_part(begin.begin()[d], sizes[d], info, d, at);
+  for (size_t d = 0; d < sizes.size(); d++) check_part(begin.list[d], sizes[d], info, d, at);
   ir::TensorInfo part{info.dtype, sizes, Layout::strided(strides_of(info, at)), ir::Scope::global};
-  const Value data = pointer(begin, at);
+  const Value data = pointer(begin.list, at);
   const VarRef var = ir::make_var("slice", Type::tensor(std::move(part)), false, at);
   r.emit(ir::make_stmt<ir::DeclTensor>(at, var, data.expr()), {&data}, nullptr);
   return Handle(Value(Expr(var)));

@@ -1,5 +1,6 @@
 // loops.cpp - opening and closing recorded loops.
 #include <hidet/ir/call_rules.h>
+#include <hidet/ir/fold.h>
 #include <hidet/lang/loops.h>
 #include <hidet/runtime/error.h>
 
@@ -50,10 +51,17 @@ void prepare(FunctionRecorder& r, LoopSpec& s, size_t i) {
   HIDET_REQUIRE(
       !fixed || (ir::is_const_int(s.begin[i].expr()) && ir::is_const_int(s.end[i].expr())),
       ErrorCode::usage, s.loc.text(), what, " takes constant bounds");
-  // The sum has the common dtype of both.
+  // The select has the common dtype of both.
   const Type type = ir::make_select(ir::Expr(ir::make_var("c", Type(boolean))), s.begin[i].expr(),
                                     s.end[i].expr(), s.loc)
                         ->type;
+  const Type step_type = s.step[i].type();
+  HIDET_REQUIRE(
+      ir::is_const_int(s.step[i].expr()) ? ir::fits(step, type.dtype())
+                                         : step_type.dtype().bits() <= type.dtype().bits(),
+      ErrorCode::usage, s.loc.text(), what, " over ", type.text(), " has a step ",
+      ir::is_const_int(s.step[i].expr()) ? std::to_string(step) : "of " + step_type.text(),
+      ", which may not fit; cast the end or the step");
   for (Value* v : {&s.begin[i], &s.end[i], &s.step[i]}) {
     *v = frozen(r, *v, s.loc);
     *v = Value(ir::make_cast(v->expr(), type, s.loc));
@@ -79,7 +87,9 @@ std::vector<VarRef> mapped_vars(FunctionRecorder& r, LoopSpec& s) {
       HIDET_REQUIRE(n >= 1, ErrorCode::usage, s.loc.text(), "the task mapping ", s.mapping.text(),
                     " has the extent ", n);
   }
-  s.worker = frozen(r, s.worker, s.loc);
+  // Tasks are counted in the worker's type.
+  const Type type(s.worker.dtype().bits() < 32 ? i32 : s.worker.dtype());
+  s.worker = frozen(r, Value(ir::make_cast(s.worker.expr(), type, s.loc), s.worker.reads()), s.loc);
   std::vector<VarRef> vars;
   for (int i = 0; i < rank; i++)
     vars.push_back(

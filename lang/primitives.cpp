@@ -35,13 +35,14 @@ Value pure(const char* name, const std::vector<Located>& args, SourceLoc at) {
   const ir::Primitive& row = row_of(name, at);
   HIDET_REQUIRE(row.arity < 0 || row.arity == static_cast<int>(args.size()), ErrorCode::usage,
                 at.text(), "'", name, "' takes ", row.arity, " arguments, not ", args.size());
-  const Type first = args.empty() ? Type() : args[0].value.type();
+  std::vector<Expr> operands = exprs(args, name);
+  const Type first = args.empty() ? Type() : operands[0]->type;
   const Type type = row.result == R::boolean ? Type(boolean)
                     : row.result == R::i32   ? Type(i32)
                     : row.result == R::u32   ? Type(u32)
                     : row.result == R::f32   ? Type(f32)
                                              : first;
-  return Value(ir::make_prim(name, exprs(args, name), type, {}, at), reads_of(args));
+  return Value(ir::make_prim(name, std::move(operands), type, {}, at), reads_of(args));
 }
 
 CallResult effect(const char* name, const std::vector<Located>& args, const Type& result,

@@ -185,6 +185,7 @@ void Compiler::stmt(const Stmt& s) {
           emit({Op::move, 0, {}, {}, 1, slot + i, integer(0)});
       slot_[d.var.get()] = slot;
       top_ = temps;
+      if (!d.init) emit({Op::move, 0, {}, {}, 1, given_[d.var.get()] = alloc(), integer(0)});
       return;
     }
     case Kind::DeclTensor: return declare(*as<DeclTensor>(s));
@@ -198,6 +199,8 @@ void Compiler::stmt(const Stmt& s) {
             static_cast<uint16_t>(a.value->type.lanes()),
             slot_.at(a.var.get()),
             value});
+      if (const auto given = given_.find(a.var.get()); given != given_.end())
+        emit({Op::move, 0, {}, {}, 1, given->second, integer(1)});
       break;
     }
     case Kind::Store: {

@@ -95,6 +95,18 @@ uint16_t lanes_of(const Type& t) { return static_cast<uint16_t>(t.is_vector() ? 
 int32_t Compiler::cell(const Expr& e) {
   if (e->kind == Kind::Var) {
     auto it = slot_.find(e.get());
+    if (const auto given = given_.find(e.get()); given != given_.end()) {
+      out_.texts.push_back("the variable '" + as<Var>(e)->name + "' is read before it has a value");
+      emit({Op::check,
+            0,
+            {},
+            {},
+            1,
+            0,
+            given->second,
+            0,
+            static_cast<int32_t>(out_.texts.size() - 1)});
+    }
     if (it != slot_.end()) return it->second;
     auto global = env_.globals.find(e.get());
     HIDET_REQUIRE(global != env_.globals.end(), ErrorCode::usage, loc_.text(), "the variable '",

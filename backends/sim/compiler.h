@@ -107,6 +107,8 @@ class Compiler {
   Program& out_;
   bool swizzled_tiles_;
   std::unordered_map<const Node*, int32_t> slot_;
+  /// Variables declared without a value: the cell that says whether they have one.
+  std::unordered_map<const Node*, int32_t> given_;
   std::unordered_map<int64_t, int32_t> constant_index_;
   std::vector<Cell> constants_;
   std::unordered_map<const ir::Function*, Compiled> done_;

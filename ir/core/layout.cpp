@@ -1,5 +1,6 @@
 // layout.cpp - layouts: how the indices of a tensor become an offset.
-#include <hidet/ir/layout.h>
+#include "core/layout_parts.h"
+
 #include <hidet/ir/make.h>
 #include <hidet/runtime/error.h>
 
@@ -230,6 +231,43 @@ Expr Layout::span(const std::vector<Expr>& shape) const {
   }
   for (const Expr& n : shape) span = mul(span, n);
   return span;
+}
+
+bool consecutive(const Layout& l, const std::vector<Expr>& shape, const std::vector<Expr>& indices,
+                 int64_t lanes, const std::function<int64_t(const Expr&)>& divisor) {
+  using Tag = Layout::Tag;
+  const auto whole = [&](int64_t block, const Expr& first) {
+    return block % lanes == 0 && divisor(first) % lanes == 0;
+  };
+  const auto is_one = [](const Expr& e) {
+    int64_t n = 0;
+    return is_const_int(e, &n) && n == 1;
+  };
+  const auto inside = [&](const std::vector<Expr>& inner, const std::vector<Expr>& at) {
+    return consecutive(*l.inner, inner, at, lanes, divisor);
+  };
+  switch (l.tag) {
+    case Tag::row_major: return true;
+    case Tag::col_major: return std::all_of(shape.begin(), shape.end() - 1, is_one);
+    case Tag::strided: return is_one(l.strides.back());
+    case Tag::permuted:
+      return l.tile.back() + 1 == static_cast<int64_t>(l.tile.size()) &&
+             inside(in_order(l.tile, shape), in_order(l.tile, indices));
+    case Tag::reshaped: {
+      if (l.inner->tag == Tag::row_major) return true;
+      const Expr linear = horner(shape, indices);
+      return whole(l.tile.back(), linear) &&
+             inside(inner_shape(l, shape), indices_of(linear, l.tile));
+    }
+    case Tag::concat: return inside(cut(l, shape).last, cut(l, indices).last);
+    case Tag::composed: {
+      const Tiled t = split_tiles(l, shape, indices);
+      return whole(l.tile.back(), indices.back()) && inside(t.inner_shape, t.inner_index);
+    }
+    case Tag::swizzled:
+      return whole(int64_t{1} << l.base, l.inner->offset(shape, indices)) && inside(shape, indices);
+  }
+  return false;
 }
 
 }  // namespace hidet::ir

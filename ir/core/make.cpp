@@ -33,6 +33,12 @@ constexpr BinaryOpInfo kBinaryOps[] = {
     {"logical_or", "||", 4, false, true, true},
 };
 
+/// Scripts may hold a Value that was never given one.
+void require_values(std::initializer_list<const Expr*> operands, const char* what, SourceLoc loc) {
+  for (const Expr* e : operands)
+    HIDET_REQUIRE(*e, ErrorCode::usage, loc.text(), "'", what, "' has an operand without a value");
+}
+
 bool is_imm(const Expr& e) { return e->kind == Kind::IntImm || e->kind == Kind::FloatImm; }
 
 /// The immediate `e` in another dtype.
@@ -200,6 +206,7 @@ Expr make_binary(BinaryOp op, Expr a, Expr b, SourceLoc loc) {
 }
 
 Expr make_select(Expr cond, Expr a, Expr b, SourceLoc loc) {
+  require_values({&cond, &a, &b}, "select", loc);
   HIDET_REQUIRE(cond->type.is_arithmetic() && cond->type.dtype().is_boolean(), ErrorCode::usage,
                 loc.text(), "select takes a boolean condition, not ", cond->type.text());
   if (!(a->type.is_pointer() && a->type == b->type)) unify(a, b, "select", loc);
@@ -210,6 +217,7 @@ Expr make_select(Expr cond, Expr a, Expr b, SourceLoc loc) {
 }
 
 Expr make_cast(Expr a, Type to, SourceLoc loc) {
+  require_values({&a}, "cast", loc);
   if (a->type == to) return a;
   HIDET_REQUIRE(a->type.is_arithmetic() && to.is_arithmetic(), ErrorCode::usage, loc.text(),
                 "cannot cast ", a->type.text(), " to ", to.text());
@@ -243,6 +251,7 @@ Expr make_prim(std::string name, std::vector<Expr> args, Type returns, std::vect
 }
 
 Expr make_load(Expr base, Expr index, int lanes, SourceLoc loc) {
+  require_values({&base, &index}, "[]", loc);
   HIDET_REQUIRE(base->type.is_pointer() && !base->type.pointee().is_void(), ErrorCode::usage,
                 loc.text(), "[] takes a pointer, not ", base->type.text());
   HIDET_REQUIRE(index->type.is_scalar() && index->type.dtype().is_integer(), ErrorCode::usage,
@@ -254,6 +263,8 @@ Expr make_load(Expr base, Expr index, int lanes, SourceLoc loc) {
 
 namespace {
 void check_indices(const Expr& tensor, const std::vector<Expr>& indices, SourceLoc loc) {
+  require_values({&tensor}, "()", loc);
+  for (const Expr& i : indices) require_values({&i}, "()", loc);
   HIDET_REQUIRE(tensor->type.is_tensor(), ErrorCode::usage, loc.text(), "() takes a tensor, not ",
                 tensor->type.text());
   const size_t rank = tensor->type.tensor_info().shape.size();
@@ -278,6 +289,7 @@ Expr make_address(Expr tensor, std::vector<Expr> indices, SourceLoc loc) {
 }
 
 Expr make_vector(std::vector<Expr> lanes, SourceLoc loc) {
+  for (const Expr& e : lanes) require_values({&e}, "vector", loc);
   HIDET_REQUIRE(!lanes.empty() && lanes[0]->type.is_scalar(), ErrorCode::usage, loc.text(),
                 "a vector is made of scalars");
   for (const Expr& e : lanes)
@@ -288,6 +300,7 @@ Expr make_vector(std::vector<Expr> lanes, SourceLoc loc) {
   return node<MakeVector>(loc, std::move(lanes), type);
 }
 Expr make_broadcast(Expr a, int lanes, SourceLoc loc) {
+  require_values({&a}, "broadcast", loc);
   if (a->type.lanes() == lanes) return a;
   HIDET_REQUIRE(a->type.is_scalar(), ErrorCode::usage, loc.text(), "only a scalar broadcasts, not ",
                 a->type.text());
@@ -295,6 +308,7 @@ Expr make_broadcast(Expr a, int lanes, SourceLoc loc) {
   return node<Broadcast>(loc, std::move(a), type);
 }
 Expr make_lane(Expr vector, Expr index, SourceLoc loc) {
+  require_values({&vector, &index}, "lane", loc);
   int64_t i;
   if (vector->type.is_scalar() && is_const_int(index, &i) && i == 0) return vector;
   HIDET_REQUIRE(vector->type.is_vector(), ErrorCode::usage, loc.text(), "a lane of ",

@@ -84,8 +84,20 @@ class TypeRules {
          ", which must be one type");
   }
 
+  /// f8 and values of 4 bits have no arithmetic: generated code would compute with their bytes.
+  void computes(const Type& t) const {
+    if (!t.is_arithmetic()) return;
+    const DType d = t.dtype();
+    need(d != f8e4m3 && d != f8e5m2 && d.bits() >= 8, "values of type ", d.name(),
+         " are loaded, stored and reinterpreted alone; this is a ", kind_name(node_.kind));
+  }
+  void whole_bytes(DType t) const {
+    need(t.bits() >= 8, "an element of type ", t.name(), " is less than a byte; use u8");
+  }
+
   void unary(const Unary& u) const {
     const Type& t = u.a->type;
+    computes(t);
     const bool fine = t.is_arithmetic() && (u.op == UnaryOp::neg       ? !t.dtype().is_boolean()
                                             : u.op == UnaryOp::bit_not ? t.dtype().is_integer()
                                                                        : t.dtype().is_boolean());
@@ -103,6 +115,7 @@ class TypeRules {
     }
     need(x.is_arithmetic() && y.is_arithmetic(), "'", row.name, "' takes numbers, not ", x.text(),
          " and ", y.text());
+    computes(x);
     same_types(b.a, b.b, row.name);
     const bool bits =
         b.op == BinaryOp::bit_and || b.op == BinaryOp::bit_or || b.op == BinaryOp::bit_xor;
@@ -128,6 +141,7 @@ class TypeRules {
     const bool numbers = from.is_arithmetic() && to.is_arithmetic();
     bool fine = from.is_pointer() && to.is_pointer();
     if (c.how == CastKind::value) fine = numbers && from.lanes() == to.lanes();
+    if (c.how == CastKind::value) computes(from), computes(to);
     if (c.how == CastKind::bits)
       fine = numbers && from.dtype().bits() * from.lanes() == to.dtype().bits() * to.lanes();
     static const char* const words[] = {"cast", "reinterpret", "cast the pointer"};
@@ -187,10 +201,12 @@ class TypeRules {
   void pointer(const Expr& base, const Expr& index) const {
     need(base->type.is_pointer() && !base->type.pointee().is_void(), "[] takes a pointer, not ",
          base->type.text());
+    if (base->type.pointee().is_arithmetic()) whole_bytes(base->type.pointee().dtype());
     integer(index, "an index");
   }
   void tensor(const Expr& tensor, const std::vector<Expr>& indices) const {
     need(tensor->type.is_tensor(), "() takes a tensor, not ", tensor->type.text());
+    whole_bytes(tensor->type.dtype());
     const size_t rank = tensor->type.tensor_info().shape.size();
     need(indices.size() == rank, "a tensor of rank ", rank, " takes ", rank, " indices, not ",
          indices.size());
@@ -290,6 +306,8 @@ class TypeRules {
   }
   void mapped(const MappingFor& m) const {
     integer(m.worker, "a worker");
+    need(m.worker->type.dtype().bits() >= 32, "a worker has at least 32 bits, not ",
+         m.worker->type.text());
     for (const TaskMapping::Item& item : m.mapping.items) {
       need(item.shape.size() == m.vars.size(), "the mapping ", m.mapping.text(), " has ",
            m.vars.size(), " variables");

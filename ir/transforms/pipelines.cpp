@@ -113,9 +113,11 @@ Module run_passes(Module module, const std::vector<Pass>& passes) {
 std::vector<Pass> lowering(Target target) {
   // Guards before tensors because a condition needs the shape; launches before symbols because a
   // launch's extents may name symbols of the caller.
-  const std::vector<Pass> front{lower_launches(), lower_mappings(), lower_guards()};
+  const std::vector<Pass> front{lower_launches(), lower_mappings(), split_vectors(),
+                                lower_guards()};
   if (target == Target::sim)
-    return {lower_launches(), lower_mappings(), simplify(), widen_loops(), fold_branches()};
+    return {lower_launches(), lower_mappings(), split_vectors(),
+            simplify(),       widen_loops(),    fold_branches()};
   std::vector<Pass> out = front;
   // Unrolling before tensors folds register indices; vectorizing after it sees plain addresses. Halves
   // are widened last, when vectors exist.
@@ -129,10 +131,10 @@ std::vector<Pass> lowering(Target target) {
 }
 
 std::vector<Pass> all_passes() {
-  return {lower_launches(),    lower_mappings(), lower_guards(),    lower_tensors(),
-          symbols_to_params(), unroll_loops(),   vectorize_loops(), widen_halves(),
-          narrow_indices(),    widen_loops(),    carry_quotients(), simplify(),
-          fold_branches()};
+  return {lower_launches(), lower_mappings(),    split_vectors(), lower_guards(),
+          lower_tensors(),  symbols_to_params(), unroll_loops(),  vectorize_loops(),
+          widen_halves(),   narrow_indices(),    widen_loops(),   carry_quotients(),
+          simplify(),       fold_branches()};
 }
 
 }  // namespace hidet::ir

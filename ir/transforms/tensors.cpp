@@ -12,8 +12,9 @@ Expr inside(const Expr& tensor, const std::vector<Expr>& indices) {
   const std::vector<Expr>& shape = tensor->type.tensor_info().shape;
   std::vector<Expr> conditions;
   for (size_t d = 0; d < indices.size(); d++) {
-    conditions.push_back(make_binary(BinaryOp::le, make_int(0, indices[d]->type), indices[d]));
-    conditions.push_back(make_binary(BinaryOp::lt, indices[d], shape[d]));
+    const Expr i = as_index(indices[d]);
+    conditions.push_back(make_binary(BinaryOp::le, make_int(0, i->type), i));
+    conditions.push_back(make_binary(BinaryOp::lt, i, as_index(shape[d])));
   }
   return all_of(conditions);
 }
@@ -25,22 +26,25 @@ struct Storage {
 };
 using Storages = std::unordered_map<const Node*, Storage>;
 
+/// Every offset is known to fit 32 bits.
 bool fits_i32(const TensorInfo& t) {
-  int64_t total = 1;
+  std::vector<Expr> shape;
   for (const Expr& e : t.shape) {
-    int64_t n;
-    if (!is_const_int(e, &n)) return false;
-    total *= std::max<int64_t>(n, 1);
-    if (total >= (int64_t{1} << 31)) return false;
+    if (!is_const_int(e)) return false;
+    shape.push_back(make_cast(e, Type(i64)));
   }
-  return true;
+  int64_t span = 0;
+  return is_const_int(t.layout.span(shape), &span) && span < (int64_t{1} << 31);
 }
 
 Expr offset_of(const Storage& s, std::vector<Expr> indices) {
   const bool wide = s.info.scope == Scope::global && !fits_i32(s.info);
+  std::vector<Expr> shape = s.info.shape;
   for (Expr& i : indices)
-    if (wide && i->type.dtype().bits() < 64) i = make_cast(i, Type(i64), i->loc);
-  return s.info.layout.offset(s.info.shape, indices);
+    i = make_cast(i, Type(wide || i->type.dtype().bits() == 64 ? i64 : i32), i->loc);
+  if (wide)
+    for (Expr& n : shape) n = make_cast(n, Type(i64), n->loc);
+  return s.info.layout.offset(shape, indices);
 }
 
 const Storage& storage_of(const Storages& storages, const Expr& tensor) {
@@ -114,6 +118,12 @@ Function lower_function(const Function& f, Storages storages) {
 }
 
 }  // namespace
+
+Expr as_index(const Expr& e) {
+  const DType t = e->type.dtype();
+  if (is_const_int(e) || (t.is_signed() && t.bits() >= 32)) return e;
+  return make_cast(e, Type(t.bits() < 32 ? i32 : i64), e->loc);
+}
 
 Expr all_of(const std::vector<Expr>& conditions) {
   Expr all = make_bool(true);

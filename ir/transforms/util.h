@@ -16,6 +16,10 @@ inline bool is_loop(const Node& n, LoopKind how) {
 /// How often `for (i = begin; i < end; i += step)` runs where all are constants of `t` (u64: bit patterns) and step is positive.
 uint64_t turns_of(int64_t begin, int64_t end, int64_t step, DType t);
 
+/// An index or extent in a type in which arithmetic with others does not wrap below what memory can hold: i32, or i64 where it is
+/// wider or has no sign. Constants stay: they take the other operand's type.
+Expr as_index(const Expr& e);
+
 /// Left-to-right conjunction; true for an empty list.
 Expr all_of(const std::vector<Expr>& conditions);
 

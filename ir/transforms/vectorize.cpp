@@ -1,6 +1,8 @@
 // vectorize.cpp - each loop marked `vectorize` becomes vector code; where a statement cannot be vector
-// code the loop becomes copies of its body, which mean the same.
+// code, or a turn may meet what another one stores to the same memory (lanes.h), the loop becomes copies of its body, which mean the
+// same. Memory behind different arguments is taken to be different.
 // Needs: lower-tensors (accesses are Load and Store).  Leaves: no loop marked vectorize.
+#include "transforms/lanes.h"
 #include "transforms/util.h"
 
 #include <hidet/ir/fold.h>
@@ -19,11 +21,17 @@ struct NotVectorizable {};
 
 class Vectorizer {
  public:
-  Vectorizer(const For& loop, int64_t begin, int lanes)
-      : loop_(loop), begin_(begin), lanes_(lanes) {}
+  Vectorizer(const For& loop, int64_t begin, int lanes, const Memory& memory)
+      : loop_(loop), begin_(begin), lanes_(lanes), memory_(memory) {}
 
   Stmt run() {
     find_dependent(loop_.body);
+    const auto constant = [this](const Expr& e) -> std::optional<int64_t> {
+      int64_t n = 0;
+      const Expr by = stride(e);
+      return by && is_const_int(by, &n) ? std::optional(n) : std::nullopt;
+    };
+    if (turns_meet(loop_, lanes_, memory_, constant)) throw NotVectorizable();
     return stmt(loop_.body);
   }
 
@@ -289,6 +297,7 @@ class Vectorizer {
   const For& loop_;
   int64_t begin_;
   int lanes_;
+  const Memory& memory_;
   std::unordered_set<const Node*> varying_;
   mutable std::unordered_map<const Node*, bool> depends_;
   Substitution wide_;
@@ -301,7 +310,7 @@ Stmt copies(const For& n, int64_t begin, int64_t count) {
   return make_seq(std::move(out));
 }
 
-Stmt vectorize(Rewriter& self, const For& loop) {
+Stmt vectorize(Rewriter& self, const For& loop, const Memory& memory) {
   const Stmt changed = self.children(loop);
   const For& n = *as<For>(changed);
   if (n.how != LoopKind::vectorize) return changed;
@@ -316,7 +325,7 @@ Stmt vectorize(Rewriter& self, const For& loop) {
   const bool power = lanes > 1 && (lanes & (lanes - 1)) == 0;
   if (!power) return copies(n, begin, static_cast<int64_t>(lanes));
   try {
-    return Vectorizer(n, begin, static_cast<int>(lanes)).run();
+    return Vectorizer(n, begin, static_cast<int>(lanes), memory).run();
   } catch (const NotVectorizable&) {
     return copies(n, begin, static_cast<int64_t>(lanes));
   }
@@ -325,8 +334,15 @@ Stmt vectorize(Rewriter& self, const For& loop) {
 }  // namespace
 
 Pass vectorize_loops() {
-  Pass pass =
-      stmt_pass("vectorize-loops", [](const Stmt& body) { return rewrite(body, vectorize); });
+  Pass pass = function_pass("vectorize-loops", [](const Function& f, const Module&) {
+    Function out = f;
+    const Memory memory = memory_of(f);
+    if (f.body)
+      out.body = rewrite(f.body, [&](Rewriter& self, const For& loop) -> Stmt {
+        return vectorize(self, loop, memory);
+      });
+    return out;
+  });
   pass.gone = [](const Node& n) { return is_loop(n, LoopKind::vectorize); };
   return pass;
 }

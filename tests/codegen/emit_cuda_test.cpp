@@ -87,6 +87,28 @@ TEST(VectorAccess, IsCheckedWhereTheAddressIsNotKnown) {
   EXPECT_TRUE(checked(copy_text(thread, true)));
 }
 
+// Vectors of any width compile, and a condition for all lanes keeps the other side's memory untouched.
+TEST(VectorAccess, OfAnyWidthAndOnlyOfTheSideTaken) {
+  for (const DType t : {f16, f32, i64, u8, boolean})
+    for (const int lanes : {2, 3, 5, 12, 64}) {
+      Module m = map_kernel(t, [](Expr x) { return x; });
+      Function& k = m.functions[0];
+      const Expr zero = make_int(0, Type(i32)),
+                 inside = make_binary(BinaryOp::lt, make_prim("thread_idx_x", {}, Type(i32)),
+                                      make_int(9, Type(i32)));
+      const Expr read = make_load(k.params[0], zero, lanes);
+      k.body =
+          make_stmt<Store>({}, k.params[1], zero,
+                           make_select(inside, read, make_cast(make_const(0, t), read->type), {}));
+      const Module lowered = run_passes(m, lowering(Target::cuda));
+      const backends::CudaUnit unit{"map", codegen::emit_cuda(lowered),
+                                    codegen::kernel_names(lowered)};
+      EXPECT_NE(unit.source.find("9 ? hidet_load<"), std::string::npos) << unit.source;
+      EXPECT_GT(backends::compile_cuda(std::span(&unit, 1), {.target = "sm_80"}).size(), 500u)
+          << lanes << " of " << t.name();
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, Text, ::testing::Values("sm_80", "sm_90a"));
 
 }  // namespace

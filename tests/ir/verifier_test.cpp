@@ -54,6 +54,7 @@ TEST(Verifier, LegalStatements) {
         "while c {\nbreak\n}", "parallel for i: i32 in range(0, n, 1) {\ncontinue\n}",
         "tensor s: tensor(f32, [4, 3], swizzle(row_major, 1, 1, 1), registers)",
         "var r: i32 = n\nasm volatile \"nop\" (\"+r\" r) (\"r\" n) ()",
+        "let v: u8 = bitcast(pointer_cast(x, ptr(f8e4m3))[0], u8)",
         "tensor v: tensor(f16, [4]) = view(pointer_cast(x, ptr(f16)))", "let i: i32 = @abs(n) & ~n",
         "return"})
     EXPECT_EQ(stmt_refusal(text), "") << text;
@@ -108,6 +109,16 @@ TEST(Verifier, TypesOfExpressions) {
       {"let v: i64 = argmax([k: i32 < h], h)",
        "4: the extent of a reduction is a scalar integer, not f32"},
       {"let v: i64 = argmax([k: i32 < 3], u)", "4: a reduction is of numbers, not f32x4"},
+      {"let v: f32 = cast(pointer_cast(x, ptr(f8e4m3))[0], f32)",
+       "4: values of type f8e4m3 are loaded, stored and reinterpreted alone; this is a Cast"},
+      {"pointer_cast(x, ptr(f8e5m2))[0] = cast(h, f8e5m2)",
+       "4: values of type f8e5m2 are loaded, stored and reinterpreted alone; this is a Cast"},
+      {"let v: f8e4m3 = -(pointer_cast(x, ptr(f8e4m3))[0])",
+       "4: values of type f8e4m3 are loaded, stored and reinterpreted alone; this is a Unary"},
+      {"let v: boolean = pointer_cast(x, ptr(f8e4m3))[0] < pointer_cast(x, ptr(f8e4m3))[1]",
+       "4: values of type f8e4m3 are loaded, stored and reinterpreted alone; this is a Binary"},
+      {"let v: i4 = pointer_cast(x, ptr(i4))[0]",
+       "4: an element of type i4 is less than a byte; use u8"},
   };
   for (const Row& row : rows) EXPECT_EQ(stmt_refusal(row.text), row.message) << row.text;
 }
@@ -128,6 +139,7 @@ TEST(Verifier, TypesOfStatements) {
        "4: the loop over 'i' of type i64 has a bound of type i32"},
       {"for i: i32 in range(0, n, 0) {\n}", "4: a loop has the step 0; it must be at least 1"},
       {"for i: i32 in spatial(4).on(h) {\n}", "4: a worker is a scalar integer, not f32"},
+      {"for i: i8 in spatial(4).on(cast(n, i8)) {\n}", "4: a worker has at least 32 bits, not i8"},
       {"parallel for i: i32 in range(0, n, 1) grain 0 {\n}",
        "4: a loop has the grain 0; it must be at least 1"},
       {"for i: i64 in spatial(4).on(n) {\n}",

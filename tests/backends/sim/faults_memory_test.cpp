@@ -264,6 +264,24 @@ const Fault kTable[] = {
      },
      "read of 'r' in registers, index 1, that was never written (kernel 'fault', block (0, 0, 0), "
      "thread (35, 0, 0))"},
+    {"VariableNeverGivenAValue", 1, 40,
+     [](const Args& k, bool bad) {
+       auto v = var("v", f32);
+       if (auto _ = when(threadIdx.x != (bad ? 35 : 40))) v = 1.0f;
+       FAULT(k.x[threadIdx.x] = v);
+     },
+     "the variable 'v' is read before it has a value (kernel 'fault', block (0, 0, 0), thread "
+     "(35, 0, 0))"},
+    {"VariableOfTheIterationBefore", 1, 1,
+     [](const Args& k, bool bad) {
+       for (auto i : range(2)) {
+         auto v = var("v", f32x4);
+         if (auto _ = when(i < (bad ? 1 : 2))) v = load(k.x, 4);
+         FAULT(store(k.x + i * 4, v));
+       }
+     },
+     "the variable 'v' is read before it has a value (kernel 'fault', block (0, 0, 0), thread "
+     "(0, 0, 0))"},
     {"PartOfARegisterVectorNeverWritten", 1, 1,
      [](const Args& k, bool bad) {
        auto r = registers("r", f32, {2, 4});

@@ -23,7 +23,8 @@ Pass function_pass(const char* name, std::function<Function(const Function&, con
 Pass symbols_to_params();  ///< each DimSymbol becomes an i64 parameter, threaded through calls (sorted by name, last)
 Pass lower_launches();  ///< calls of cuda_kernels become Launch, launch bounds in terms of the arguments
 Pass lower_mappings();  ///< MappingFor becomes loops and index arithmetic
-Pass lower_guards();    ///< guarded reads and writes become conditions on the indices
+Pass split_vectors();  ///< vectors of tensor elements that may not lie one behind the other become single elements
+Pass lower_guards();   ///< guarded reads and writes become conditions on the indices
 Pass lower_tensors();  ///< Element, ElementStore, AddressOf become Load, Store, pointer arithmetic by layout; registers become arrays
 Pass unroll_loops();   ///< loops marked unroll become copies of their body
 Pass vectorize_loops();  ///< loops marked vectorize become vector code, or copies where that is not possible

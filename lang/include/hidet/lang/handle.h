@@ -24,6 +24,15 @@ using ir::Type;
 using ir::Value;
 using Here = std::source_location;
 
+class Handle;
+/// Indices of a tensor: {i, j}, or a vector of them for functions written once for any rank.
+struct Indices {
+  std::vector<Located> list;
+  Indices(std::initializer_list<Located> indices) : list(indices) {}
+  Indices(const std::vector<Handle>& indices, Here at = Here::current());
+  Indices(const std::vector<Value>& indices, Here at = Here::current());
+};
+
 /// An immutable named value: an argument, a `let`, a loop variable, a tensor. Copies name the same thing;
 /// assignment does not compile, because it would rebind the C++ name and record nothing.
 class Handle : public Value {
@@ -32,21 +41,25 @@ class Handle : public Value {
   Handle(const Handle&) = default;
   Handle& operator=(const Handle&) = delete;
 
+  using Value::operator();
+  /// Tensors of any rank: the element; as many indices as dimensions.
+  ElementProxy operator()(const Indices& indices) const;
   /// Tensors: the element, or 0 where an index is outside the shape.
-  Value read(std::initializer_list<Located> indices) const;
+  Value read(const Indices& indices) const;
   /// Tensors: stores, or nothing where an index is outside the shape.
-  void write(std::initializer_list<Located> indices, const Located& v) const;
+  void write(const Indices& indices, const Located& v) const;
   /// Tensors: `width` elements along the last index as a vector; the inverse is store().
-  Value load(std::initializer_list<Located> indices, int width) const;
-  void store(std::initializer_list<Located> indices, const Located& v) const;
+  Value load(const Indices& indices, int width) const;
+  void store(const Indices& indices, const Located& v) const;
   /// Tensors: pointer to an element; without indices to the first.
   template <class... Rest>
   Value ptr(const Located& first, const Rest&... rest) const {
     return pointer({first, Located(rest)...}, first.loc);
   }
   Value ptr(Here at = Here::current()) const { return pointer({}, at); }
+  Value ptr(const std::vector<Handle>& indices, Here at = Here::current()) const;
   /// Tensors (row major, column major, strided; not registers): the part of `shape` that begins at `begin`.
-  Handle slice(std::initializer_list<Located> begin, std::initializer_list<Located> shape) const;
+  Handle slice(const Indices& begin, const Indices& shape) const;
   /// Tensors: the extents.
   std::vector<Value> shape() const;
   int rank() const;
