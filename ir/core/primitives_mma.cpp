@@ -1,6 +1,7 @@
 // primitives_mma.cpp - rows of the table of primitives for matrix products of a warp, made from the list of shapes.
 // The columns are those of primitives.cpp.
 #include <hidet/ir/mma.h>
+#include <deque>
 
 #include "primitive_tables.h"
 
@@ -92,8 +93,11 @@ std::string doc_of(const MmaShape& s) {
          (s.sum == f16 ? ", two in a register" : "");
 }
 
-/// A text that lives as long as the table.
-const char* kept(const std::string& text) { return (new std::string(text))->c_str(); }
+/// A text that lives as long as the table. Called while the table is made, by one thread.
+const char* kept(const std::string& text) {
+  static auto* const all = new std::deque<std::string>;
+  return all->emplace_back(text).c_str();
+}
 
 Primitive row_of(const MmaShape& s) {
   const DType word = s.a == f64 ? f64 : u32;
