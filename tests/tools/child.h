@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -95,6 +96,7 @@ inline Ran hidet(const std::vector<std::string>& args, const How& how = {}) {
   ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   ran.out = read_file(files / "out");
   ran.err = read_file(files / "err");
+  if (ran.err.find("Sanitizer") != std::string::npos) std::fputs(ran.err.c_str(), stderr);
   return ran;
 }
 
