@@ -283,20 +283,22 @@ std::vector<Tensor> depthwise_reference(const OpCall& c, const std::vector<Tenso
                       });
 }
 
-// --- max_pool_nhwc
-ir::Task max_pool(const OpCall& c) {
+// --- max_pool_nhwc, sum_pool_nhwc
+ir::Task pool(const char* name, ir::ReduceOp op, const OpCall& c) {
   const Window w(c.attrs);
-  ir::Task t = start("max_pool_nhwc", c);
+  ir::Task t = start(name, c);
   w.describe(t);
-  const DType dtype = c.inputs[0].dtype;
+  const Value outside(ir::reduce_identity(op, c.inputs[0].dtype));
   auto y = add_compute(t, "y", infer_depthwise(c)[0], [&](const std::vector<Value>& i) {
-    return reduce(ir::ReduceOp::max, {w.kernel[0], w.kernel[1]}, [&](const std::vector<Value>& k) {
+    return reduce(op, {w.kernel[0], w.kernel[1]}, [&](const std::vector<Value>& k) {
       return padded(t.inputs[0], c.inputs[0], i[0], w.at(i[1], k[0], 0), w.at(i[2], k[1], 1), i[3],
-                    Value(ir::reduce_identity(ir::ReduceOp::max, dtype)));
+                    outside);
     });
   });
   return finish(std::move(t), y);
 }
+ir::Task max_pool(const OpCall& c) { return pool("max_pool_nhwc", ir::ReduceOp::max, c); }
+ir::Task sum_pool(const OpCall& c) { return pool("sum_pool_nhwc", ir::ReduceOp::sum, c); }
 
 Attrs window(int64_t k, int64_t stride, int64_t pad) {
   return {{"kernel", std::vector<int64_t>{k, k}},
@@ -353,6 +355,12 @@ void register_packed(OpRegistry& ops) {
            .infer = infer_depthwise,
            .compute = max_pool,
            .samples = {{{{f32, {"n", 7, 6, 20}}}, window(3, 2, 1)}}});
+  ops.add({.name = "sum_pool_nhwc",
+           .doc = "sum of each window of [n, h, w, c]",
+           .infer = infer_depthwise,
+           .compute = sum_pool,
+           .samples = {{{{f32, {"n", 7, 6, 20}}}, window(3, 2, 1)},
+                       {{{f32, {1, 4, 6, 5}}}, window(2, 2, 0)}}});
 }
 
 }  // namespace hidet::graph

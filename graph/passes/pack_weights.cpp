@@ -27,15 +27,22 @@ bool is_elementwise(const std::string& name) {
   return names.count(name) != 0;
 }
 
+bool is_reshape(const std::string& name) {
+  return name == "reshape" || name == "squeeze" || name == "unsqueeze" || name == "flatten";
+}
+
 class Packer {
  public:
   std::vector<Tensor> rewrite(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
     const std::string& name = n.op->def->name;
     if (name == "conv2d") return conv(n, in);
-    if (name == "max_pool2d") return pool(n, in);
+    if (name == "max_pool2d" || name == "avg_pool2d") return pool(n, in);
+    if (name == "concat" || name == "slice" || name == "resize") return along_axes(n, in);
     if (name == "matmul") return matmul(n, in);
     if (name == "reduce_mean" && n.op->inputs[0].rank() == 4 && has_nhwc(in[0])) return mean(n, in);
     if (name.rfind("reduce_", 0) == 0) return reduction(n, in);
+    if (name == "layer_norm") return norm(n, in);
+    if (is_reshape(name)) return reshape(n, in);
     if (is_elementwise(name)) return elementwise(n, in);
     return {};
   }
@@ -98,8 +105,36 @@ class Packer {
   std::vector<Tensor> pool(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
     const Attrs& a = n.op->attrs;
     if (!has_nhwc(in[0]) || (a.has("ceil_mode") && a.integer("ceil_mode"))) return {};
-    return {nchw(
-        apply("max_pool_nhwc", {nhwc(in[0])}, window(a, a.integers("kernel")), n.op->name)[0])};
+    const std::vector<int64_t>&kernel = a.integers("kernel"), &pads = a.integers("pads");
+    const auto made = [&](const char* op) {
+      return apply(op, {nhwc(in[0])}, window(a, kernel), n.op->name)[0];
+    };
+    if (n.op->def->name == "max_pool2d") return {nchw(made("max_pool_nhwc"))};
+    // A mean of as many values everywhere.
+    const bool padded = std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; });
+    if (in[0].dtype() != f32 || (padded && !a.integer("count_pads"))) return {};
+    const Tensor sums = made("sum_pool_nhwc");
+    const auto count = static_cast<double>(kernel[0] * kernel[1]);
+    return {nchw(ops::div(sums, ops::scalar_like(sums, count)))};
+  }
+
+  /// Operators that name axes, of images that all exist in NHWC.
+  std::vector<Tensor> along_axes(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
+    if (n.outputs[0].rank() != 4 || !std::all_of(in.begin(), in.end(), has_nhwc)) return {};
+    const auto moved = [](int64_t axis) {
+      static constexpr int64_t kPlace[] = {0, 3, 1, 2};
+      return kPlace[axis < 0 ? axis + 4 : axis];
+    };
+    Attrs a = n.op->attrs;
+    if (a.has("axis")) a.set("axis", moved(a.integer("axis")));
+    if (a.has("axes")) {
+      std::vector<int64_t> axes = a.integers("axes");
+      for (int64_t& d : axes) d = moved(d);
+      a.set("axes", axes);
+    }
+    std::vector<Tensor> images;
+    for (const Tensor& t : in) images.push_back(nhwc(t));
+    return {nchw(apply(n.op->def->name, images, a, n.op->name)[0])};
   }
 
   static std::vector<int64_t> axes_of(const FlowGraph::Node& n) {
@@ -146,10 +181,106 @@ class Packer {
     return apply("matmul_packed", {in[0], packed}, {{"n", columns}}, n.op->name);
   }
 
+  /// The image [n, c, h, w] that exists in NHWC and that a reshape made `t` of, as [n, c, h w] or [n, groups, c / groups, h w].
+  static Tensor image_of(const Tensor& t) {
+    const auto op = producer_of(t);
+    if (!op || !is_reshape(op->def->name) || !has_nhwc(op->inputs[0])) return {};
+    const std::vector<DimExpr> image = op->inputs[0].shape_expr(), rows = t.shape_expr();
+    const size_t last = rows.size() - 1;
+    if ((last != 2 && last != 3) || !(rows[0] == image[0]) || !image[1].is_const() ||
+        !rows[1].is_const() || !(rows[last] == image[2] * image[3]))
+      return {};
+    const DimExpr channels = last == 2 ? rows[1] : rows[1] * rows[2];
+    return channels == image[1] ? op->inputs[0] : Tensor();
+  }
+  static bool is_one(const Tensor& t) {
+    const auto op = producer_of(t);
+    return op && op->def->name == "full" && product(t.shape_expr()).is_const(1) &&
+           op->attrs.number("value") == 1;
+  }
+  static Tensor in_rows(const Tensor& nhwc, const Tensor& like) {
+    return ops::reshape(nchw(nhwc), like.shape_expr());
+  }
+
+  /// A norm of groups of channels of an image.
+  std::vector<Tensor> norm(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
+    const int64_t axis = n.op->attrs.integer("axis"), rank = in[0].rank();
+    const Tensor image = image_of(in[0]), &scale = in[1];
+    const bool plain =
+        in.size() == 2 && (axis < 0 ? axis + rank : axis) == 2 && fits(in[0]) && is_one(scale);
+    if (!plain || !image.defined()) return {};
+    const Attrs a{{"groups", in[0].shape_expr()[1].value()},
+                  {"epsilon", n.op->attrs.number("epsilon")}};
+    return {in_rows(apply("group_norm_nhwc", {nhwc(image)}, a, n.op->name)[0], in[0])};
+  }
+
+  /// Channels that become blocks of pixels: [n, a b c, h, w] as [n, a, b, c, h, w], moved to [n, c, h, a, w, b] and joined.
+  static std::vector<Tensor> blocks_of_pixels(const Tensor& t, const std::vector<DimExpr>& to) {
+    const auto move = producer_of(t);
+    if (!move || move->def->name != "transpose" ||
+        move->attrs.integers("perm") != std::vector<int64_t>{0, 3, 4, 1, 5, 2})
+      return {};
+    const Tensor& split = move->inputs[0];
+    const auto from = producer_of(split);
+    if (!from || !is_reshape(from->def->name) || !has_nhwc(from->inputs[0])) return {};
+    const std::vector<DimExpr> s = split.shape_expr(), image = from->inputs[0].shape_expr();
+    const bool in_place =
+        s[0] == image[0] && s[1] * s[2] * s[3] == image[1] && s[4] == image[2] && s[5] == image[3];
+    const std::vector<DimExpr> want{s[0], s[3], s[4] * s[1], s[5] * s[2]};
+    if (!in_place || to != want) return {};
+    const Tensor inner = producer_of(from->inputs[0])->inputs[0],
+                 parts = ops::reshape(inner, {s[0], s[4], s[5], s[1], s[2], s[3]});
+    const Tensor moved = ops::transpose(parts, {0, 1, 3, 2, 4, 5});
+    return {nchw(ops::reshape(moved, {want[0], want[2], want[3], want[1]}))};
+  }
+
+  /// Back to the image that rows were made of.
+  std::vector<Tensor> reshape(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
+    std::vector<Tensor> blocks = blocks_of_pixels(in[0], n.outputs[0].shape_expr());
+    if (!blocks.empty()) return blocks;
+    Tensor t = in[0];
+    for (auto op = producer_of(t); op && is_reshape(op->def->name); op = producer_of(t)) {
+      t = op->inputs[0];
+      if (has_nhwc(t) && t.shape_expr() == n.outputs[0].shape_expr()) return {t};
+    }
+    return {};
+  }
+
+  /// Of rows of an image with what is the same for a channel or for a group: in NHWC.
+  std::vector<Tensor> elementwise_of_rows(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
+    const std::vector<DimExpr> rows = n.outputs[0].shape_expr();
+    std::vector<Tensor> moved;
+    for (const Tensor& t : in) {
+      const Tensor image = image_of(t);
+      if (image.defined() && t.shape_expr() == rows) {
+        moved.push_back(nhwc(image));
+        continue;
+      }
+      std::vector<DimExpr> shape = t.shape_expr();
+      if (product(shape).is_const(1)) {
+        moved.push_back(ops::reshape(t, {}));
+        continue;
+      }
+      const size_t rank = rows.size();
+      if (shape.size() > rank || !shape.back().is_const(1)) return {};
+      shape.insert(shape.begin(), rank - shape.size(), DimExpr(1));
+      if (!shape[0].is_const(1)) return {};
+      std::vector<DimExpr> channels(rows.begin() + 1, rows.end() - 1);
+      shape = {shape.begin() + 1, shape.end() - 1};
+      const Tensor all = ops::expand(ops::reshape(t, shape), channels);
+      moved.push_back(ops::reshape(all, {1, 1, 1, product(channels)}));
+    }
+    return {in_rows(same_node(n, moved)[0], n.outputs[0])};
+  }
+
   /// In NHWC where an input is; weights and small tensors are moved to match.
   std::vector<Tensor> elementwise(const FlowGraph::Node& n, const std::vector<Tensor>& in) {
-    bool any = false;
-    for (const Tensor& t : in) any = any || has_nhwc(t);
+    bool any = false, rows = false;
+    for (const Tensor& t : in) {
+      any = any || has_nhwc(t);
+      rows = rows || (t.shape_expr() == n.outputs[0].shape_expr() && image_of(t).defined());
+    }
+    if (rows) return elementwise_of_rows(n, in);
     if (!any || n.outputs[0].rank() != 4) return {};
     std::vector<Tensor> moved;
     for (const Tensor& t : in) {

@@ -78,6 +78,12 @@ std::vector<Case> cases() {
       {"conv_depthwise",
        {{1, 32, 14, 14}},
        [](const In& x) { return conv(x[0], {32, 1, 3, 3}, 1, 1, 32); }},
+      {"group_norm",
+       {{2, 5, "w", 24}},
+       [](const In& x) {
+         return ops::relu(graph::apply("group_norm_nhwc", {x[0]},
+                                       {{"groups", int64_t{4}}, {"epsilon", 1e-5}})[0]);
+       }},
   };
 }
 
