@@ -54,10 +54,10 @@ Stmt zero_run(const Value& to, const Value& count, int lanes) {
 
 }  // namespace
 
-TileShape shape_in_place(const CpuTargetInfo& target, int64_t c) {
-  TileShape t = tile_shape(target);
-  if (c * 4 % 4096 == 0 && t.rows > 8) t.rows /= 2, t.panels *= 2;
-  return t;
+TileShape shape_in_place(const CpuTargetInfo& target, int64_t c, int64_t flat_n) {
+  const TileShape t = tile_shape(target), wide = tile_shape(target, 3);
+  const bool better = c * 4 % 4096 == 0 || (flat_n && flat_n % wide.columns() == 0);
+  return better && wide.rows > 8 ? wide : t;
 }
 
 ConvWindow::ConvWindow(const FusedTask& fused) {

@@ -11,9 +11,10 @@ constexpr int64_t kSmallWeight = 400 * 1024;
 /// Pixels of a block with small and with large weights; tasks that an image should have, at least.
 constexpr int64_t kPixels = 112, kPixelsLarge = 196, kTasks = 16;
 
-/// The register tile for pixels of `c` channels read in place. Rows whose distance is a multiple of a page share one set of
-/// the L1 cache, which holds 8 lines: such tiles are 7 rows high and twice as wide.
-TileShape shape_in_place(const CpuTargetInfo& target, int64_t c);
+/// The register tile for pixels of `c` channels read in place. Three panels and nine rows load least a multiplication. They are taken where
+/// rows a multiple of a page apart share one set of the L1 cache, which holds 12 lines, and for `flat_n` columns of flat pixels where these
+/// are a multiple of three panels; 0: pixels are not flat.
+TileShape shape_in_place(const CpuTargetInfo& target, int64_t c, int64_t flat_n = 0);
 
 struct ConvWindow {
   DType dtype;           ///< of image and weight

@@ -18,6 +18,9 @@ namespace {
 /// Tasks that an image should have, at least, where pixels are copied (each task copies its own).
 constexpr int64_t kTasksCopied = 8;
 
+/// Bytes that the L2 cache of a core holds beside panels.
+constexpr int64_t kNear = 1 << 20;
+
 /// Some consecutive output pixels: rows x columns from (row, column) of the block, or flat ones.
 struct PixelTile {
   int64_t rows, columns;
@@ -39,7 +42,7 @@ class Conv {
              (ow_ - 1) * sw_ < width_;
     copied_ = !point_ || sh_ > 1 || sw_ > 1 || w.dtype != f32;
     if (copied_) window_.set_copied();
-    else shape_ = shape_in_place(target, c_);
+    else shape_ = shape_in_place(target, c_, n_);
     if (const int64_t panels = fused.chosen("panels", 0)) shape_ = tile_shape(target, panels);
     pixel_ = window_.pixel;
     if (!point_) row_ = row_elements();
@@ -79,7 +82,8 @@ class Conv {
     const int64_t wanted = fused_.chosen("tasks", copied_ ? kTasksCopied : kTasks);
     while (group_ > 1 && image_blocks_ * ((blocks_ + group_ - 1) / group_) < wanted)
       group_ = (group_ + 1) / 2;
-    columns_outside_ = window_.weight_bytes(shape_.columns()) > height_ * width_ * c_ * 4;
+    few_groups_ = copied_ && !tiles_outside_;
+    columns_outside_ = window_.weight_bytes(shape_.columns()) > 4 * image_bytes();
   }
 
   int64_t row_elements() const {
@@ -94,6 +98,13 @@ class Conv {
 
   /// Weights that come from memory: tiles fetch the next column block's panels while they compute.
   bool fetches() const { return point_ && !tiles_outside_; }
+  /// Images that the L2 cache does not hold beside the result: tiles fetch the next tile's pixels, each column block a share.
+  bool fetches_pixels() const {
+    return tiles_outside_ && !copied_ && image_bytes() + oh_ * ow_ * n_ * 4 > kNear;
+  }
+  int64_t image_bytes() const { return height_ * width_ * c_ * 4; }
+  /// Values of it that are fetched every k.
+  int64_t pixel_step() const { return (shape_.rows + group_ - 1) / group_; }
   /// Tiles of a whole block; values of a panel that one of them fetches every k.
   int64_t block_tiles() const { return (block_ + shape_.rows - 1) / shape_.rows; }
   int64_t fetch_step() const { return (kPanelColumns + block_tiles() - 1) / block_tiles(); }
@@ -108,7 +119,7 @@ class Conv {
     std::vector<VarRef> more{make_var("a", Type::pointer(Type(f32))), make_var("b", panels)};
     for (const char* n : {"image", "row", "column", "channel"})
       more.push_back(make_var(n, Type(i64)));
-    if (fetches()) more.push_back(make_var("ahead", panels));
+    if (fetches() || fetches_pixels()) more.push_back(make_var("ahead", panels));
     f.params.insert(f.params.end(), more.begin(), more.end());
     const Value image{Expr(more[2])}, row{Expr(more[3])}, column{Expr(more[4])},
         channel{Expr(more[5])};
@@ -135,6 +146,11 @@ class Conv {
       t.ahead_step = number(fetch_step());
       t.ahead_panels = (columns + kPanelColumns - 1) / kPanelColumns;
     }
+    if (fetches_pixels()) {
+      t.ahead = Value(Expr(more[6]));
+      t.ahead_step = number(pixel_step());
+      t.ahead_panels = 1;
+    }
     for (const std::vector<Value>& pixel : at)
       for (int64_t c = 0; c < columns; c += kPanelColumns) {
         std::vector<Value> indices = pixel;
@@ -151,22 +167,37 @@ class Conv {
     return f;
   }
 
+  /// Groups of column blocks, each a task's. Where weights are large and pixels are copied there are no more than the threads need: each
+  /// task makes a copy of its own.
+  Value groups(std::vector<Stmt>& body, const Value& images) const {
+    if (!few_groups_) return number((blocks_ + group_ - 1) / group_);
+    const Value threads =
+        declare(body, "threads", Value(make_prim("parallel_threads", {}, Type(i64))));
+    return declare(body, "groups",
+                   select(images * number(image_blocks_) % threads == number(0), number(1),
+                          least(threads, number(blocks_))));
+  }
+  /// The first column block of group g.
+  Value first_column(const Value& g, const Value& groups) const {
+    return few_groups_ ? g * number(blocks_) / groups : g * number(group_);
+  }
+
   Stmt tasks() {
     std::vector<Stmt> body;
-    const int64_t groups = (blocks_ + group_ - 1) / group_;
     const Value images(shape_of(fused_.anchor.inputs[0])[0]);
+    const Value all_groups = groups(body, images);
     const Value x = declare(body, "x", pointer_to(fused_.anchor.inputs[0])),
                 b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
     body.push_back(loop(
-        "task", (images * number(image_blocks_ * groups)).expr(), LoopKind::parallel,
+        "task", (images * (number(image_blocks_) * all_groups)).expr(), LoopKind::parallel,
         [&](const Value& task) {
           std::vector<Stmt> in;
-          const int64_t inner = columns_outside_ ? image_blocks_ : groups,
-                        outer = columns_outside_ ? groups : image_blocks_;
-          const Value fast = declare(in, "inner", task % number(inner)),
-                      rest = declare(in, "rest", task / number(inner));
-          const Value slow = declare(in, "outer", rest % number(outer)),
-                      image = declare(in, "image", rest / number(outer));
+          const Value inner = columns_outside_ ? number(image_blocks_) : all_groups,
+                      outer = columns_outside_ ? all_groups : number(image_blocks_);
+          const Value fast = declare(in, "inner", task % inner),
+                      rest = declare(in, "rest", task / inner);
+          const Value slow = declare(in, "outer", rest % outer),
+                      image = declare(in, "image", rest / outer);
           const Value &group = columns_outside_ ? slow : fast,
                       &block = columns_outside_ ? fast : slow;
           const Value first = declare(in, "first", block * number(block_));
@@ -179,8 +210,11 @@ class Conv {
               !copied_ ? declare(in, "pixels", source + first * number(c_))
               : point_ ? window_.gather(in, source, first, count, number(block_), shape_.lanes)
                        : window_.strip(in, source, first, count, number(block_), shape_.lanes);
-          const Value begin = group * number(group_),
-                      end = declare(in, "end", least(begin + number(group_), number(blocks_)));
+          const Value begin = few_groups_ ? declare(in, "begin", first_column(group, all_groups))
+                                          : group * number(group_),
+                      end = declare(in, "end",
+                                    few_groups_ ? first_column(group + number(1), all_groups)
+                                                : least(begin + number(group_), number(blocks_)));
           const auto columns = [&](const std::function<Stmt(const Value& column_block)>& one) {
             return loop_from("columns", begin.expr(), end.expr(), 1, one);
           };
@@ -248,6 +282,9 @@ class Conv {
     for (const Value& v : {pixels + offset, b + c * number(panels), image, first + i, j,
                            c * number(shape_.columns())})
       args.push_back(v);
+    if (fetches_pixels())
+      args.push_back(pixels + ((i + number(t.count())) * number(pixel_) +
+                               c % number(group_) * number(pixel_step() * c_)));
     if (fetches()) {
       const Value next = b + least(c + number(1), number(blocks_ - 1)) * number(panels);
       args.push_back(next + i * number(block_tiles()) / number(block_) * number(fetch_step() * c_));
@@ -264,6 +301,7 @@ class Conv {
   TileShape shape_;
   int64_t height_, width_, c_, oh_, ow_, n_, sh_, sw_;
   bool point_, copied_, tiles_outside_;
+  bool few_groups_ = false;       ///< no more groups of column blocks than the threads need
   bool columns_outside_ = false;  ///< tasks go through the pixels of a group of column blocks first
   int64_t pixel_ = 0, row_ = 0;   ///< elements from a pixel to the next, from a row to the next
   int64_t blocks_ = 0, group_ = 0;  ///< column blocks, and of one task

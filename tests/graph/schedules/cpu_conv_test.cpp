@@ -35,6 +35,24 @@ TEST(Convolution, PixelsAPageApartAreReadInPlace) {
   const Tensor x = symbol({"n", 1024, 5, 3});
   check(x, ops::conv2d(x, weight({70, 1024, 1, 1}, 1)), {{1, 1024, 5, 3}, {2, 1024, 5, 3}});
 }
+TEST(Convolution, ThreePanelsForFlatPixels) {
+  const Tensor x = symbol({"n", 20, 7, 9});
+  check(x, ops::relu(ops::conv2d(x, weight({96, 20, 1, 1}, 1))), {{1, 20, 7, 9}, {3, 20, 7, 9}});
+}
+TEST(Convolution, PixelsOfALargeImageAreFetchedAhead) {
+  const Tensor x = symbol({1, 20, 101, 73});
+  for (const int64_t n : {7, 40, 144})
+    check(x, ops::conv2d(x, weight({n, 20, 1, 1}, 1)), {{1, 20, 101, 73}});
+}
+TEST(Convolution, LargeWeightsShareCopiedPixels) {
+  const std::vector<Shape> shapes{{0, 80, 13, 11}, {1, 80, 13, 11}, {3, 80, 13, 11}};
+  const Tensor x = symbol({"n", 80, 13, 11});
+  check(x, ops::conv2d(x, weight({200, 80, 3, 3}, 1), {2, 2}, {1, 1, 1, 1}), shapes);
+  check(x, ops::conv2d(x, weight({1500, 80, 1, 1}, 1), {2, 2}, {0, 0, 0, 0}), shapes);
+  const Tensor large = symbol({1, 80, 41, 40});
+  check(large, ops::conv2d(large, weight({200, 80, 3, 3}, 1), {2, 2}, {1, 1, 1, 1}),
+        {{1, 80, 41, 40}});
+}
 TEST(Convolution, PixelsInEvenNumbersOfParts) {
   // Five column blocks of 32: two parts of the image, whose weights come first. 289 pixels: four parts, not three.
   const Tensor x = symbol({"n", 700, 7, 7}), large = symbol({1, 9, 17, 17});

@@ -75,6 +75,12 @@ std::vector<Case> cases() {
        {{1, 3, 32, 32}},
        [](const In& x) { return conv(x[0], {16, 3, 7, 7}, 2, 3); }},
       {"conv_point", {{2, 32, 7, 7}}, [](const In& x) { return conv(x[0], {48, 32, 1, 1}, 1, 0); }},
+      {"conv_chain",
+       {{2, 32, 30, 30}},
+       [](const In& x) {
+         const Tensor y = conv(conv(x[0], {96, 32, 1, 1}, 1, 0), {256, 96, 3, 3}, 2, 1);
+         return conv(y, {8, 256, 1, 1}, 1, 0);
+       }},
       {"conv_depthwise",
        {{1, 32, 14, 14}},
        [](const In& x) { return conv(x[0], {32, 1, 3, 3}, 1, 1, 32); }},
