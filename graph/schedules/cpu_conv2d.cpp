@@ -74,8 +74,10 @@ class Conv {
       image_blocks_ = (all + block_ - 1) / block_;
     } else {
       tile_rows_ = ow_ <= shape_.rows ? std::min(oh_, shape_.rows / ow_) : 1;
-      block_ = std::max<int64_t>(1, pixels / ow_);
-      block_ = std::min(oh_, std::max(tile_rows_, block_ / tile_rows_ * tile_rows_));
+      // Of the rows that a block copies, a third at most are copied for the next one, too.
+      const int64_t reach = (window_.r - 1) * window_.dh + 1;
+      block_ = std::max(pixels / ow_, 2 * (reach - sh_) / sh_);
+      block_ = even_blocks(std::clamp(block_ / tile_rows_ * tile_rows_, tile_rows_, oh_));
       image_blocks_ = (oh_ + block_ - 1) / block_;
     }
     group_ = blocks_;
@@ -84,6 +86,16 @@ class Conv {
       group_ = (group_ + 1) / 2;
     few_groups_ = copied_ && !tiles_outside_;
     columns_outside_ = window_.weight_bytes(shape_.columns()) > 4 * image_bytes();
+  }
+
+  /// About `rows` rows a block, in an even number of equal blocks for two threads where there is one.
+  int64_t even_blocks(int64_t rows) const {
+    const auto fits = [&](int64_t b) { return b % tile_rows_ == 0 && oh_ % (2 * b) == 0; };
+    for (int64_t b = rows; b <= 2 * rows; b++)
+      if (fits(b)) return b;
+    for (int64_t b = rows; b >= (rows + 1) / 2; b--)
+      if (fits(b)) return b;
+    return rows;
   }
 
   int64_t row_elements() const {
