@@ -36,31 +36,37 @@ constexpr const char kScale512[] =
   return x;
 )";
 
-// e^x = 2^t * e^r, t = round(x / ln 2) by adding 1.5 * 2^23, |r| <= ln 2 / 2. Worst error 1.02 ULP.
-constexpr const char kExp[] =
-    R"(  $V y = $clamp(x, -105.0f, 89.0f);
-  $V t = $fma(y, ($V){} + 0x1.715476p+0f, ($V){} + 0x1.8p23f) - 0x1.8p23f;
-  $V r = $fma(t, ($V){} - 0x1.62e4p-1f, y);
-  r = $fma(t, ($V){} - 0x1.7f7d1cp-20f, r);
-  $V p = $fma(r, ($V){} + 0x1.6dbcc4p-10f, ($V){} + 0x1.124146p-7f);
-  p = $fma(p, r, ($V){} + 0x1.555454p-5f);
-  p = $fma(p, r, ($V){} + 0x1.555486p-3f);
-  p = $fma(p, r, ($V){} + 0.5f);
-  p = $fma(p, r * r, r) + 1.0f;
+// What is 0 or infinity anyway is bounded, so that t is a whole number; in whole AVX-512 vectors `$scale` makes 0 of anything below
+// 2^-150, infinities and all, so that only large x is.
+std::string bounded(const char* low, const char* high, bool wide) {
+  const std::string both = std::string("  $V y = $clamp(x, ") + low + ", " + high + ");\n";
+  if (!wide) return both;
+  return std::string("#ifdef __AVX512F__\n  $I m = ($I)(($V){} + ") + high +
+         " < x);\n  $V y = ($V)((m & ($I)(($V){} + " + high + ")) | (~m & ($I)x));\n#else\n" +
+         both + "#endif\n";
+}
+
+// 2^t * 2^r for |r| <= 1/2. Worst error 0.81 ULP.
+constexpr const char kPower[] =
+    R"(  $V p = $fma(r, ($V){} + 0x1.41fbb2p-13f, ($V){} + 0x1.5f3e52p-10f);
+  p = $fma(p, r, ($V){} + 0x1.3b2d5p-7f);
+  p = $fma(p, r, ($V){} + 0x1.c6aefp-5f);
+  p = $fma(p, r, ($V){} + 0x1.ebfbd8p-3f);
+  p = $fma(p, r, ($V){} + 0x1.62e43p-1f);
+  p = $fma(p, r, ($V){} + 1.0f);
   return $scale(p, t);
 )";
 
-// 2^x as above with r = (x - n) ln 2.
+// e^x = 2^t * 2^r, t = round(x log2 e) by adding 1.5 * 2^23, r what is left of x log2 e, whose last digits are a number of their own.
+constexpr const char kExp[] =
+    R"(  $V t = $fma(y, ($V){} + 0x1.715476p+0f, ($V){} + 0x1.8p23f) - 0x1.8p23f;
+  $V r = $fma(y, ($V){} + 0x1.715476p+0f, -t);
+  r = $fma(y, ($V){} + 0x1.4ae0cp-26f, r);
+)";
+
 constexpr const char kExp2[] =
-    R"(  $V y = $clamp(x, -151.0f, 129.0f);
-  $V t = (y + 0x1.8p23f) - 0x1.8p23f;
-  $V r = (y - t) * 0x1.62e43p-1f;
-  $V p = $fma(r, ($V){} + 0x1.6dbcc4p-10f, ($V){} + 0x1.124146p-7f);
-  p = $fma(p, r, ($V){} + 0x1.555454p-5f);
-  p = $fma(p, r, ($V){} + 0x1.555486p-3f);
-  p = $fma(p, r, ($V){} + 0.5f);
-  p = $fma(p, r * r, r) + 1.0f;
-  return $scale(p, t);
+    R"(  $V t = (y + 0x1.8p23f) - 0x1.8p23f;
+  $V r = y - t;
 )";
 
 // e^x - 1 = 2 (s q + (s - 1/2)), q = e^r - 1, s = 2^(n-1). |x| < 2^-24 gives x.
@@ -200,8 +206,10 @@ std::string with_large_lanes(const std::string& name) {
 
 const std::map<std::string, std::string>& table() {
   static const auto* const map = new std::map<std::string, std::string>{
-      {"exp", kExp},
-      {"exp2", kExp2},
+      {"exp", bounded("-105.0f", "89.0f", false) + kExp + kPower},
+      {"exp of 16s", bounded("-105.0f", "89.0f", true) + kExp + kPower},
+      {"exp2", bounded("-151.0f", "129.0f", false) + kExp2 + kPower},
+      {"exp2 of 16s", bounded("-151.0f", "129.0f", true) + kExp2 + kPower},
       {"expm1", kExpm1},
       {"log", std::string(kLogHead) + kLog + kLogTail},
       {"log2", std::string(kLogHead) + kLog2 + kLogTail},

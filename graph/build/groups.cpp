@@ -421,10 +421,11 @@ class Fuser {
         f.outputs = {tensor_var("y", g.outputs[0].dtype(), to_exprs(g.outputs[0].shape_expr()))};
       }
       f.output = f.outputs[0];
+      const CpuSchedule* schedule = cuda_ ? nullptr : find_cpu_schedule(f.anchor);
       for (const Compute& c : f.anchor.computes) {
-        bool output = false;
-        for (const VarRef& o : f.anchor.outputs) output = output || same(o, c.tensor);
-        if (!output) f.temporaries.push_back(c.tensor);
+        bool elsewhere = schedule && !schedule->intermediates;
+        for (const VarRef& o : f.anchor.outputs) elsewhere = elsewhere || same(o, c.tensor);
+        if (!elsewhere) f.temporaries.push_back(c.tensor);
       }
       f.name = name_of(g);
       groups.push_back(std::move(g));

@@ -1,4 +1,4 @@
-// attention.cpp - scaled dot-product attention as one operator: softmax(q k + mask) v, the scale multiplied into q by
+// attention.cpp - scaled dot-product attention as one operator: softmax(q k^T + mask) v, the scale multiplied into q by
 // who makes it. The pass fuse_attention makes it of products and a softmax.
 #include <hidet/graph/ops.h>
 
@@ -12,7 +12,7 @@ namespace {
 using ir::ReduceOp;
 using ir::Value;
 
-/// q [.., m, d], k [.., d, n], v [.., n, e], mask broadcast to [.., m, n]; y [.., m, e].
+/// q [.., m, d], k [.., n, d], v [.., n, e], mask broadcast to [.., m, n]; y [.., m, e].
 struct Sizes {
   Dims batch, q, k, v;  ///< batch dims: of the output and of the operands
   DimExpr m, n, d, e;
@@ -32,10 +32,10 @@ Sizes sizes_of(const OpCall& call) {
   Sizes s;
   s.q = batch_of(q), s.k = batch_of(k), s.v = batch_of(v);
   s.batch = op_broadcast("attention", {s.q, s.k, s.v});
-  s.m = q.shape[s.q.size()], s.d = q.shape.back(), s.n = k.shape.back(), s.e = v.shape.back();
-  HIDET_OP_REQUIRE(k.shape[s.k.size()] == s.d && v.shape[s.v.size()] == s.n, "attention",
-                   "the shapes ", shape_text(q.shape), ", ", shape_text(k.shape), " and ",
-                   shape_text(v.shape), " are not [m, d], [d, n] and [n, e]");
+  s.m = q.shape[s.q.size()], s.d = q.shape.back(), s.n = k.shape[s.k.size()], s.e = v.shape.back();
+  HIDET_OP_REQUIRE(k.shape.back() == s.d && v.shape[s.v.size()] == s.n, "attention", "the shapes ",
+                   shape_text(q.shape), ", ", shape_text(k.shape), " and ", shape_text(v.shape),
+                   " are not [m, d], [n, d] and [n, e]");
   if (call.inputs.size() == 4) {
     Dims scores = s.batch;
     scores.insert(scores.end(), {s.m, s.n});
@@ -73,7 +73,7 @@ ir::Task compute(const OpCall& call) {
       add_compute(task, "scores", {t, with(s.batch, s.m, s.n)}, [&](const Values& at) {
         const Value &i = at[at.size() - 2], &j = at.back();
         const Value sum = reduce(ReduceOp::sum, {s.d}, [&](const Values& d) {
-          return read(0, s.q, batch(at), i, d[0]) * read(1, s.k, batch(at), d[0], j);
+          return read(0, s.q, batch(at), i, d[0]) * read(1, s.k, batch(at), j, d[0]);
         });
         if (call.inputs.size() == 3) return sum;
         return sum +
@@ -129,11 +129,13 @@ void run(const OpCall& call, const std::vector<Tensor>& in, const Tensor& y) {
   const int64_t m = s.m.value(), n = s.n.value(), d = s.d.value(), e = s.e.value();
   const Shape batch = to_concrete(s.batch);
   const auto data = [&](size_t k) { return static_cast<const T*>(in[k].data()); };
-  std::vector<T> scores(static_cast<size_t>(m * n));
+  std::vector<T> scores(static_cast<size_t>(m * n)), columns(static_cast<size_t>(d * n));
   Shape at(batch.size());
   for (int64_t b = 0, count = product(batch); b < count; b++) {
-    gemm(data(0) + offset_of(s.q, at, m, d), data(1) + offset_of(s.k, at, d, n), scores.data(), m,
-         n, d);
+    const T* keys = data(1) + offset_of(s.k, at, n, d);
+    for (int64_t j = 0; j < n; j++)
+      for (int64_t i = 0; i < d; i++) columns[static_cast<size_t>(i * n + j)] = keys[j * d + i];
+    gemm(data(0) + offset_of(s.q, at, m, d), columns.data(), scores.data(), m, n, d);
     for (int64_t i = 0; i < m; i++) {
       if (in.size() == 4) {
         const Tensor& mask = in[3];
@@ -173,20 +175,20 @@ std::vector<Tensor> reference(const OpCall& call, const std::vector<Tensor>& inp
 
 void register_attention(OpRegistry& ops) {
   ops.add({.name = "attention",
-           .doc = "softmax(q k + mask) v of q [.., m, d], k [.., d, n], v [.., n, e]",
+           .doc = "softmax(q k^T + mask) v of q [.., m, d], k [.., n, d], v [.., n, e]",
            .infer = infer,
            .compute = compute,
            .reference = reference,
-           .samples = {{{{f32, {2, 3, 9, 16}}, {f32, {2, 3, 16, 33}}, {f32, {2, 3, 33, 20}}}},
+           .samples = {{{{f32, {2, 3, 9, 16}}, {f32, {2, 3, 33, 16}}, {f32, {2, 3, 33, 20}}}},
                        {{{f32, {2, 2, 9, 8}},
-                         {f32, {2, 1, 8, 33}},
+                         {f32, {2, 1, 33, 8}},
                          {f32, {2, 1, 33, 8}},
                          {f32, {1, 1, 9, 33}}}},
-                       {{{f32, {"n", 8}}, {f32, {8, "n"}}, {f32, {"n", 40}}, {f32, {"n"}}}},
-                       {{{f64, {8, 4}}, {f64, {4, 5}}, {f64, {5, 3}}}},
-                       {{{f16, {8, 4}}, {f16, {4, 5}}, {f16, {5, 3}}}},
-                       {{{f32, {0, 4}}, {f32, {4, 5}}, {f32, {5, 3}}}},
-                       {{{f32, {2, 4}}, {f32, {4, 0}}, {f32, {0, 3}}}},
+                       {{{f32, {"n", 8}}, {f32, {"n", 8}}, {f32, {"n", 40}}, {f32, {"n"}}}},
+                       {{{f64, {8, 4}}, {f64, {5, 4}}, {f64, {5, 3}}}},
+                       {{{f16, {8, 4}}, {f16, {5, 4}}, {f16, {5, 3}}}},
+                       {{{f32, {0, 4}}, {f32, {5, 4}}, {f32, {5, 3}}}},
+                       {{{f32, {2, 4}}, {f32, {0, 4}}, {f32, {0, 3}}}},
                        {{{f32, {1, 1}}, {f32, {1, 1}}, {f32, {1, 1}}}}}});
 }
 

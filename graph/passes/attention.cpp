@@ -1,7 +1,8 @@
 // attention.cpp - softmax(q k * scale + mask) v, as exporters write it, becomes one operator, whose kernel keeps no scores
-// in memory. The scale is multiplied into q. In graphs of f16 and bf16 the softmax may be in f32, between casts. CPU.
+// in memory. The scale is multiplied into q, and the transpose of k goes, or is undone by another. In graphs of f16 and bf16 the softmax may be in f32, between casts. CPU.
 #include <hidet/graph/ops.h>
 
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,14 @@ struct Parts {
   Tensor mask, scale;   ///< undefined: none
   bool divide = false;  ///< the scale divides
 };
+
+/// The transpose of the matrices of `columns`. One that was there before and this one become one that often is none (clean_moves).
+Tensor rows_of(const Tensor& columns) {
+  std::vector<int64_t> axes(static_cast<size_t>(columns.rank()));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[axes.size() - 2], axes.back());
+  return ops::transpose(columns, axes);
+}
 
 /// The batch dims of every part are the output's, or 1.
 bool batch_fits(const Tensor& t, const std::vector<DimExpr>& y) {
@@ -116,7 +125,7 @@ FlowGraph fuse_attention(const FlowGraph& g) {
         const Parts p = *Matcher(nullptr).match(in[0], in[1]);  // the same operators, on new inputs
         Tensor q = p.q;
         if (p.scale.defined()) q = p.divide ? ops::div(q, p.scale) : ops::mul(q, p.scale);
-        std::vector<Tensor> inputs{q, p.k, p.v};
+        std::vector<Tensor> inputs{q, rows_of(p.k), p.v};
         if (p.mask.defined()) inputs.push_back(p.mask);
         return apply("attention", inputs, {}, n.op->name);
       });

@@ -4,6 +4,7 @@
 // with v is added. Keys at either end whose shares the mask provably makes 0 in all rows of a tile are left out.
 #include "schedules/live_keys.h"
 #include "schedules/row_lanes.h"
+#include "schedules/square.h"
 #include "schedules/tile.h"
 
 #include <hidet/ir/primitives.h>
@@ -143,8 +144,25 @@ class Attention {
     return Value(Expr(f.params.back()));
   }
 
+  // State of a tile of rows, in numbers of state_rows(): the largest score so far, that of this pass, what shares are counted from, what earlier sums are
+  // scaled with; behind them a block of lanes a row, whose sum is the total of its shares.
+  enum State { kTop, kHere, kShift, kFactor, kTotals };
+  int64_t state_rows() const {
+    return (shape_.rows + shape_.lanes - 1) / shape_.lanes * shape_.lanes;
+  }
+  int64_t state_size() const { return kTotals * state_rows() + shape_.rows * row_.block(); }
+  Value state_at(const Value& state, State which, const Value& i) const {
+    return RowLanes::get(state, i + number(which * state_rows()));
+  }
+  Stmt put_state(const Value& state, State which, const Value& i, const Value& value) const {
+    return RowLanes::put(state, i + number(which * state_rows()), value.expr());
+  }
+  Value totals_of(const Value& state, const Value& i) const {
+    return state + (i * number(row_.block()) + number(kTotals * state_rows()));
+  }
+
   /// shares(parameters..., scores, sums, state, batch, row, height, first key, keys, passes before): a pass's scores become shares of the largest score so
-  /// far; sums and totals so far are scaled to it. state: the largest of each row, then the totals.
+  /// far; sums and totals so far are scaled to it. First the largest of all rows, then the rest of each: so a row does not wait for its own largest.
   Function shares() const {
     Function f = function("shares");
     const Value scores = pointer(f, "scores"), sums = pointer(f, "sums"),
@@ -166,7 +184,18 @@ class Attention {
       const Value values = declare(one, "values", scores + i * number(kDistance));
       if (masked()) add_mask(one, values, at, p.row + i, key, keys);
       one.push_back(RowLanes::fill(values, keys, filled));
-      one_row(one, values, filled, sums + i * number(kDistance), state + i, later);
+      const VarRef top = row_.accumulators(one, "top", -HUGE_VAL);
+      one.push_back(row_.blocks(number(0), filled, [&](const Value& lane, const Value& j) {
+        return RowLanes::combine(top, lane, RowLanes::get(values, j), RowLanes::larger_of);
+      }));
+      one.push_back(put_state(state, kHere, i, row_.combined(one, top, RowLanes::larger_of)));
+      return make_seq(std::move(one));
+    }));
+    body.push_back(scales(state));
+    body.push_back(loop("i", p.height.expr(), LoopKind::serial, [&](const Value& i) {
+      std::vector<Stmt> one;
+      const Value values = declare(one, "values", scores + i * number(kDistance));
+      one_row(one, values, filled, sums + i * number(kDistance), state, i, later);
       return make_seq(std::move(one));
     }));
     f.body = make_seq(std::move(body));
@@ -182,37 +211,49 @@ class Attention {
     RowLanes::each(body, keys, shape_.lanes, add);
   }
 
+  /// What shares are counted from, and what is scaled, of all rows at once. A row of nothing but -inf so far has shares of 0, not NaN: finite scores may
+  /// follow.
+  Stmt scales(const Value& state) const {
+    std::vector<Stmt> body;
+    const auto one = [&](const Value& i) {
+      std::vector<Stmt> in;
+      const Value before = declare(in, "before", state_at(state, kTop, i)),
+                  here = declare(in, "here", state_at(state, kHere, i)),
+                  most = declare(in, "most", RowLanes::larger_of(before, here)),
+                  none = declare(in, "none", Value(make_const(0, f32))),
+                  shift = declare(in, "shift",
+                                  select(most == Value(make_const(-HUGE_VAL, f32)), none, most));
+      in.push_back(put_state(state, kTop, i, most));
+      in.push_back(put_state(state, kShift, i, shift));
+      in.push_back(
+          put_state(state, kFactor, i, Value(call_math("exp", {(before - shift).expr()}))));
+      return make_seq(std::move(in));
+    };
+    RowLanes::each(body, number(state_rows()), shape_.lanes, one);
+    return make_seq(std::move(body));
+  }
+
   void one_row(std::vector<Stmt>& body, const Value& values, const Value& filled, const Value& sums,
-               const Value& state, const Value& later) const {
-    const auto state_at = [&](int64_t k) { return RowLanes::get(state, number(k)); };
-    const VarRef top = row_.accumulators(body, "top", -HUGE_VAL);
-    body.push_back(row_.blocks(number(0), filled, [&](const Value& lane, const Value& j) {
-      return RowLanes::combine(top, lane, RowLanes::get(values, j), RowLanes::larger_of);
-    }));
-    const Value here = row_.combined(body, top, RowLanes::larger_of),
-                before = declare(body, "before", state_at(0)),
-                most = declare(body, "most", RowLanes::larger_of(before, here));
-    // A row of nothing but -inf so far has shares of 0, not NaN: finite scores may follow.
-    const Value shift =
-        declare(body, "shift",
-                select(most == Value(make_const(-HUGE_VAL, f32)), Value(make_const(0, f32)), most));
-    const Value total = row_.exp_and_sum(body, values, filled, shift);
-    body.push_back(RowLanes::put(state, number(0), most.expr()));
+               const Value& state, const Value& i, const Value& later) const {
+    const Value totals = declare(body, "totals", totals_of(state, i));
+    // Not in a variable: 16 registers have no place for it.
+    const VarRef sum = row_.exps(body, values, filled, state_at(state, kShift, i));
     // What earlier passes left is scaled to the new largest score.
     std::vector<Stmt> scale;
-    const Value factor =
-        declare(scale, "factor", Value(call_math("exp", {(before - shift).expr()})));
-    const Value totals = state_at(shape_.rows);
-    scale.push_back(RowLanes::put(state, number(shape_.rows), (totals * factor + total).expr()));
-    scale.push_back(make_stmt<If>(
-        {}, (factor != Value(make_const(1, f32))).expr(),
-        row_.blocks(number(0), number(width()),
-                    [&](const Value&, const Value& j) {
-                      return RowLanes::put(sums, j, (RowLanes::get(sums, j) * factor).expr());
-                    }),
-        Stmt()));
-    body.push_back(make_stmt<If>({}, (later > number(0)).expr(), make_seq(std::move(scale)),
-                                 RowLanes::put(state, number(shape_.rows), total.expr())));
+    const Value factor = declare(scale, "factor", state_at(state, kFactor, i));
+    scale.push_back(
+        row_.blocks(number(0), number(row_.block()), [&](const Value& lane, const Value& j) {
+          return RowLanes::combine(sum, lane, RowLanes::get(totals, j) * factor, RowLanes::sum_of);
+        }));
+    scale.push_back(row_.blocks(number(0), number(width()), [&](const Value&, const Value& j) {
+      return RowLanes::put(sums, j, (RowLanes::get(sums, j) * factor).expr());
+    }));
+    body.push_back(
+        make_stmt<If>({}, (later > number(0)).expr(), make_seq(std::move(scale)), Stmt()));
+    body.push_back(
+        row_.blocks(number(0), number(row_.block()), [&](const Value& lane, const Value& j) {
+          return RowLanes::put(totals, j, RowLanes::lane_of(sum, lane).expr());
+        }));
   }
 
   /// Columns of the results, whole blocks.
@@ -227,8 +268,14 @@ class Attention {
     const std::vector<Value> at = declare_indices(body, p.batch, batch_);
     body.push_back(loop("i", p.height.expr(), LoopKind::serial, [&](const Value& i) {
       std::vector<Stmt> one;
-      const Value share = declare(
-          one, "share", Value(make_const(1, f32)) / RowLanes::get(state, i + number(shape_.rows)));
+      const Value totals = declare(one, "totals", totals_of(state, i));
+      const VarRef sum = row_.accumulators(one, "sum", 0);
+      one.push_back(
+          row_.blocks(number(0), number(row_.block()), [&](const Value& lane, const Value& j) {
+            return RowLanes::combine(sum, lane, RowLanes::get(totals, j), RowLanes::sum_of);
+          }));
+      const Value total = row_.combined(one, sum, RowLanes::sum_of),
+                  share = declare(one, "share", Value(make_const(1, f32)) / total);
       const Value from = declare(one, "from", sums + i * number(kDistance));
       for (Stmt& s : store_raw_row(from, e_, shape_.lanes, [&](const Value& c, const Value& value) {
              std::vector<Value> indices = at;
@@ -305,8 +352,8 @@ class Attention {
                             v_in_place() ? matrix(2, at) : scratch_floats(1, n * number(width())));
     const int64_t tile_floats = shape_.rows * kDistance;
     const Value rows =
-        declare(body, "rows", scratch_floats(2, number(3 * tile_floats + 2 * shape_.rows)));
-    body.push_back(pack_columns(k, matrix(1, at), n, n, number(d_), shape_));
+        declare(body, "rows", scratch_floats(2, number(3 * tile_floats + state_size())));
+    body.push_back(pack_keys(k, matrix(1, at), n));
     if (!v_in_place())
       body.push_back(pack_columns(v, matrix(2, at), number(e_), number(e_), n, shape_));
     Keys all{k, v, n, {}, {}};
@@ -334,6 +381,47 @@ class Attention {
     return make_seq(std::move(body));
   }
 
+  /// The rows of k, at `from`, as the columns of column blocks: in squares of vectors, what is left of the rows one by one. Behind the last key of the last
+  /// block it comes again.
+  Stmt pack_keys(const Value& blocks, const Value& from, const Value& n) const {
+    const int64_t columns = shape_.columns(), lanes = shape_.lanes, whole = d_ / lanes * lanes;
+    return loop_from("c", index(0), n.expr(), columns, [&](const Value& c) {
+      std::vector<Stmt> in;
+      const Value to = declare(in, "to", blocks + c * number(d_));
+      const auto key = [&](const Value& j) {
+        return from + least(c + j, n - number(1)) * number(d_);
+      };
+      if (whole)
+        in.push_back(loop_from("j", index(0), index(columns), lanes, [&](const Value& j) {
+          std::vector<Stmt> one;
+          std::vector<Value> keys;
+          for (int64_t i = 0; i < lanes; i++)
+            keys.push_back(declare(one, "key", key(j + number(i))));
+          one.push_back(loop_from("d", index(0), index(whole), lanes, [&](const Value& d) {
+            std::vector<Stmt> square;
+            std::vector<Expr> rows;
+            for (const Value& k : keys)
+              rows.push_back(
+                  declare(square, "row", Value(load_f32(k, d, static_cast<int>(lanes)))).expr());
+            rows = turned_square(std::move(rows), square);
+            for (int64_t i = 0; i < lanes; i++)
+              square.push_back(make_stmt<Store>({}, to.expr(),
+                                                ((d + number(i)) * number(columns) + j).expr(),
+                                                rows[static_cast<size_t>(i)]));
+            return make_seq(std::move(square));
+          }));
+          return make_seq(std::move(one));
+        }));
+      in.push_back(loop_from("d", index(whole), index(d_), 1, [&](const Value& d) {
+        return loop("j", index(columns), LoopKind::serial, [&](const Value& j) -> Stmt {
+          return make_stmt<Store>({}, to.expr(), (d * number(columns) + j).expr(),
+                                  load_f32(key(j), d));
+        });
+      }));
+      return make_seq(std::move(in));
+    });
+  }
+
   void row_tile(std::vector<Stmt>& body, const Piece& p, const std::vector<Value>& at,
                 const Value& rows, const Keys& all) const {
     const Value &k = all.k, &v = all.v, &n = all.n;
@@ -347,15 +435,13 @@ class Attention {
       one.push_back(copy_row(to, at, p.row + i));
       return make_seq(std::move(one));
     }));
-    body.push_back(make_stmt<If>({}, (n == number(0)).expr(), zero_rows(sums, p.height), Stmt()));
-    // Without keys the results are sums of nothing, 0: they are divided by 1.
-    const Value no_total =
-        declare(body, "no_total",
-                select(n == number(0), Value(make_const(1, f32)), Value(make_const(0, f32))));
-    body.push_back(loop("i", index(shape_.rows), LoopKind::serial, [&](const Value& i) {
-      return make_seq({RowLanes::put(state, i, make_const(-HUGE_VAL, f32)),
-                       RowLanes::put(state, i + number(shape_.rows), no_total.expr())});
+    body.push_back(loop_from("i", index(0), index(state_rows()), shape_.lanes, [&](const Value& i) {
+      return loop("lane", index(shape_.lanes), LoopKind::vectorize, [&](const Value& lane) {
+        return put_state(state, kTop, i + lane, Value(make_const(-HUGE_VAL, f32)));
+      });
     }));
+    body.push_back(
+        make_stmt<If>({}, (n == number(0)).expr(), no_keys(sums, state, p.height), Stmt()));
     const auto with_parameters = [&](std::vector<Value> args) {
       std::vector<Value> all = parameter_values(fused_);
       all.insert(all.end(), args.begin(), args.end());
@@ -403,10 +489,13 @@ class Attention {
     return make_seq(std::move(body));
   }
 
-  /// Results without any key.
-  Stmt zero_rows(const Value& to, const Value& height) const {
+  /// Results without any key are sums of nothing, 0: they are divided by 1.
+  Stmt no_keys(const Value& sums, const Value& state, const Value& height) const {
     return loop("i", height.expr(), LoopKind::serial, [&](const Value& i) {
-      return zero_values(to + i * number(kDistance), width(), shape_.lanes);
+      const Value totals = totals_of(state, i);
+      return make_seq({zero_values(sums + i * number(kDistance), width(), shape_.lanes),
+                       zero_values(totals, row_.block(), shape_.lanes),
+                       RowLanes::put(totals, number(0), make_const(1, f32))});
     });
   }
 
@@ -436,12 +525,12 @@ bool accepts(const Task& t) {
 }  // namespace
 
 CpuSchedule cpu_attention_schedule() {
-  return {"attention",
-          accepts,
-          true,
-          true,
-          true,
-          [](const FusedTask& f, const CpuTargetInfo& t) { return Attention(f, t).run(); }};
+  return {
+      "attention", accepts,
+      true,        true,
+      true,        [](const FusedTask& f, const CpuTargetInfo& t) { return Attention(f, t).run(); },
+      {},          {},
+      false};
 }
 
 }  // namespace hidet::graph

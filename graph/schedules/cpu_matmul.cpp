@@ -23,7 +23,8 @@ constexpr int64_t kTasks = 16;
 /// Most of K in one block, and rows that are copied in one piece of the parallel loop.
 constexpr int64_t kDepth = 1024, kCopyGrain = 16;
 /// Strassen's products: least rows, columns and K; most columns (results of more go to memory, whose time the plain products hide); most of
-/// a half of K in one run; pairs of column blocks whose sums stay in the cache; rows of results that are finished together, in the L1 cache.
+/// a half of K in one run; pairs of column blocks whose sums stay in the cache (one where K has at most two runs: its sums are still in the L1
+/// cache or close); rows of results that are finished together, in the L1 cache.
 constexpr int64_t kLeastRows = 64, kLeastColumns = 256, kMostColumns = 16384, kLeastDepth = 256,
                   kHalfRun = 256, kPairs = 6, kResultRows = 8;
 /// Scratch memory by number: copied rows are shared by tasks, the rest is a task's own.
@@ -36,7 +37,7 @@ class PackedMatmul {
         one_row_(fused, target),
         shape_(tile_shape(target, fused.chosen("panels", 0))),
         row_block_(fused.chosen("rows", kRowBlock)),
-        pairs_(fused.chosen("pairs", kPairs)) {
+        run_(fused.chosen("half", kHalfRun)) {
     shape_.k_step = static_cast<int>(fused.chosen("unroll", shape_.k_step));
     const VarRef& a = fused.anchor.inputs[0];
     const std::vector<Expr>& as = shape_of(a);
@@ -44,6 +45,7 @@ class PackedMatmul {
     rows_ = Value(size_of(outer_));
     k_ = extent_of(a, as.size() - 1);
     n_ = fused.anchor.attrs.at("n");
+    pairs_ = k_ / 2 <= 2 * run_ ? 1 : kPairs;
     weight_ = dtype_of(fused.anchor.inputs[1]);
     copied_ = dtype_of(a) != f32 || k_ * 4 % 4096 == 0 || k_ > 1024;
     distance_ = copied_ ? k_ + 16 : k_;
@@ -54,8 +56,7 @@ class PackedMatmul {
     if (has_halves(target)) {
       const int64_t m = known_rows(), least = m ? m : kLeastRows;
       const std::vector<int64_t> blocks = split_evenly(least, row_block_);
-      halves_.emplace(shape_, k_, distance_, fused.chosen("half", kHalfRun),
-                      any_height(shape_.columns()));
+      halves_.emplace(shape_, k_, distance_, run_, any_height(shape_.columns()));
       for (int64_t rows = blocks.back(); rows <= (m ? blocks.front() : row_block_); rows++)
         halves_->add_heights(rows);
     }
@@ -514,7 +515,7 @@ class PackedMatmul {
   const FusedTask& fused_;
   OneRow one_row_;
   TileShape shape_;
-  int64_t row_block_, pairs_;
+  int64_t row_block_, run_, pairs_ = kPairs;
   DType weight_;
   std::vector<Expr> outer_;
   Value rows_;

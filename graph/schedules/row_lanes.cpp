@@ -9,12 +9,14 @@ namespace hidet::graph {
 using namespace ir;
 
 namespace {
-Value lane_of(const VarRef& v, const Value& lane) { return Value(make_element(v, {lane.expr()})); }
 Stmt set(const VarRef& v, const Value& lane, const Value& value) {
   return make_stmt<ElementStore>({}, v, std::vector<Expr>{lane.expr()}, value.expr(), false);
 }
 }  // namespace
 
+Value RowLanes::lane_of(const VarRef& v, const Value& lane) {
+  return Value(make_element(v, {lane.expr()}));
+}
 Value RowLanes::larger_of(const Value& a, const Value& b) { return select(a < b, b, a); }
 Value RowLanes::sum_of(const Value& a, const Value& b) { return a + b; }
 
@@ -74,8 +76,8 @@ Value RowLanes::combined(std::vector<Stmt>& body, const VarRef& v, const Pair& b
   return declare(body, "all", lane_of(v, number(0)));
 }
 
-Value RowLanes::exp_and_sum(std::vector<Stmt>& body, const Value& values, const Value& filled,
-                            const Value& shift) const {
+VarRef RowLanes::exps(std::vector<Stmt>& body, const Value& values, const Value& filled,
+                      const Value& shift) const {
   const VarRef sum = accumulators(body, "sum", 0);
   body.push_back(blocks(number(0), filled, [&](const Value& lane, const Value& j) {
     std::vector<Stmt> one;
@@ -84,7 +86,12 @@ Value RowLanes::exp_and_sum(std::vector<Stmt>& body, const Value& values, const 
     one.push_back(combine(sum, lane, e, sum_of));
     return make_seq(std::move(one));
   }));
-  return combined(body, sum, sum_of);
+  return sum;
+}
+
+Value RowLanes::exp_and_sum(std::vector<Stmt>& body, const Value& values, const Value& filled,
+                            const Value& shift) const {
+  return combined(body, exps(body, values, filled, shift), sum_of);
 }
 
 }  // namespace hidet::graph

@@ -37,7 +37,11 @@ class RowLanes {
   /// All lanes as one value: halves are combined until one is left.
   ir::Value combined(std::vector<ir::Stmt>& body, const ir::VarRef& v, const Pair& both) const;
 
-  /// values[j] = exp(values[j] - shift) in [0, filled), whole blocks; their sum.
+  static ir::Value lane_of(const ir::VarRef& v, const ir::Value& lane);
+  /// values[j] = exp(values[j] - shift) in [0, filled), whole blocks; their sums, lane by lane.
+  ir::VarRef exps(std::vector<ir::Stmt>& body, const ir::Value& values, const ir::Value& filled,
+                  const ir::Value& shift) const;
+  /// The same, and the sum of all.
   ir::Value exp_and_sum(std::vector<ir::Stmt>& body, const ir::Value& values,
                         const ir::Value& filled, const ir::Value& shift) const;
 

@@ -144,6 +144,21 @@ TEST(Attention, PaddingOfKeysIsOneRowForAll) {
   check_attention({{3, 2, "m", 64}, {3, 2, "n", 64}, {3, 2, "n", 64}, {1, 1, 1, "n"}},
                   {{{3, 2, 33, 64}, {3, 2, 300, 64}, {3, 2, 300, 64}, {1, 1, 1, 300}}}, {mask});
 }
+TEST(Attention, KeysThatAreColumnsAlready) {
+  const Tensor q = symbol({2, "m", 20}), k = symbol({2, 20, "n"}), v = symbol({2, "n", 9});
+  const FlowGraph graph = trace_from({ops::matmul(ops::softmax(ops::matmul(q, k)), v)}, {q, k, v}),
+                  optimized = optimize(graph);
+  EXPECT_EQ(optimized.nodes().back().op->def->name, "attention");
+  const CompiledModel model = CompiledModel::from_data(graph::build_model_data(optimized, {}));
+  const std::vector<Tensor> values{randn({2, 11, 20}), randn({2, 20, 75}), randn({2, 75, 9})};
+  expect_close(model.run(values)[0], graph(values), "keys as columns");
+}
+TEST(Attention, ScoresHaveNoMemory) {
+  const Tensor q = symbol({2, "m", 32}), k = symbol({2, "n", 32}), v = symbol({2, "n", 32});
+  const ModelData data =
+      graph::build_model_data(optimize(trace_from({attention(q, k, v)}, {q, k, v})), {});
+  for (const auto& p : data.programs) EXPECT_TRUE(p.workspace_cpu.is_const(0));
+}
 TEST(Attention, FoldsWhatStandsBeforeAndBehind) {
   const Tensor x = symbol({1, "s", 3, 24});
   const auto heads = [&](const Tensor& t) { return ops::transpose(t, {0, 2, 1, 3}); };

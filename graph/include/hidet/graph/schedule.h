@@ -29,7 +29,7 @@ struct FusedTask {
   std::vector<ir::VarRef>
       outputs;  ///< all tensors that the kernel writes; more than one only without epilogue
   std::vector<ir::VarRef>
-      temporaries;  ///< workspace tensors of the auto-scheduler (intermediates of the anchor)
+      temporaries;  ///< workspace tensors: intermediates of the anchor, where its schedule wants them
   /// Per anchor input: the value that replaces reads of it (axes are that input's indices); none: a kernel input.
   std::vector<std::optional<ir::Compute>> prologues;
   std::vector<EpilogueStep> epilogue;
@@ -97,6 +97,7 @@ struct CpuSchedule : ScheduleRules {
   std::vector<ScheduleParameter> space = {};  ///< read with FusedTask::chosen
   /// Where given: true where the kernel of `anchor` may compute its input 0 by `before` itself (FusedTask::before).
   std::function<bool(const ir::Task& anchor, const FusedTask& before)> takes_before = {};
+  bool intermediates = true;  ///< the anchor's have memory (FusedTask::temporaries)
 };
 struct CudaSchedule : ScheduleRules {
   std::function<ir::Module(const FusedTask&)> make;
