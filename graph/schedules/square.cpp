@@ -1,4 +1,4 @@
-// square.cpp - a square of values in vectors becomes its columns by shuffles of two vectors.
+// square.cpp - a square of values in vectors becomes its columns, vectors are interleaved: by shuffles of two vectors.
 #include "schedules/square.h"
 
 #include <functional>
@@ -7,6 +7,20 @@ namespace hidet::graph {
 using namespace ir;
 
 namespace {
+/// Lanes from(i) of a, or of b where i counts on: declared as a variable.
+Expr shuffled(std::vector<Stmt>& body, const Expr& a, const Expr& b,
+              const std::function<int(int)>& from) {
+  const int n = a->type.lanes();
+  std::vector<Expr> lanes;
+  for (int i = 0; i < n; i++) {
+    const int k = from(i);
+    lanes.push_back(make_lane(k < n ? a : b, make_int(k % n, Type(i32))));
+  }
+  const VarRef v = make_var("s", a->type);
+  body.push_back(make_stmt<DeclVar>({}, v, make_vector(std::move(lanes))));
+  return v;
+}
+
 /// Vectors of a square, row by row; `run` takes it to its columns in place.
 class Square {
  public:
@@ -28,17 +42,8 @@ class Square {
  private:
   static size_t index_of(int i) { return static_cast<size_t>(i); }
 
-  /// Lanes from(i) of a, or of b where i counts on: declared as a variable.
   Expr shuffle(const Expr& a, const Expr& b, const std::function<int(int)>& from) {
-    const int n = a->type.lanes();
-    std::vector<Expr> lanes;
-    for (int i = 0; i < n; i++) {
-      const int k = from(i);
-      lanes.push_back(make_lane(k < n ? a : b, make_int(k % n, Type(i32))));
-    }
-    const VarRef v = make_var("s", a->type);
-    body_.push_back(make_stmt<DeclVar>({}, v, make_vector(std::move(lanes))));
-    return v;
+    return shuffled(body_, a, b, from);
   }
 
   /// Of rows i and i + pair, in each group of 4: their first halves in turns of `pair` lanes, then their second halves. After
@@ -98,6 +103,19 @@ class Square {
 
 std::vector<Expr> turned_square(std::vector<Expr> rows, std::vector<Stmt>& body) {
   return Square(std::move(rows), body).run();
+}
+
+Expr interleaved(const std::vector<Expr>& v, int k, std::vector<Stmt>& body) {
+  const int n = static_cast<int>(v.size()), lanes = v[0]->type.lanes();
+  Expr out = v[0];
+  for (int i = 1; i < n; i++)
+    out = shuffled(body, out, v[static_cast<size_t>(i)], [&](int lane) {
+      const int at = k * lanes + lane, source = at % n, from = at / n;
+      // The first shuffle brings the lanes of v[0] to their places, too.
+      if (source == i) return lanes + from;
+      return i == 1 && source == 0 ? from : lane;
+    });
+  return out;
 }
 
 }  // namespace hidet::graph

@@ -1,12 +1,13 @@
 // transposed.cpp - elementwise kernels whose reads run along another axis than their stores. Squares of lanes x lanes values are read in
 // vectors along the one axis, turned in registers and stored in vectors along the other. A task is 64 positions of the axis that is
-// read along by all of the last axis, in strips of 256: a few pages at a time on either side. Where an extent is shorter than a
-// vector, squares go through the stack.
+// read along by all of the last axis, in strips of 256: a few pages at a time on either side. A last axis of few values behind the axis that
+// is read along: vectors of these are interleaved. Where an extent is else shorter than a vector, squares go through the stack.
 #include "schedules/transposed.h"
 
 #include "schedules/square.h"
 
 #include <hidet/ir/rewriter.h>
+#include <hidet/runtime/error.h>
 
 #include <algorithm>
 
@@ -19,6 +20,8 @@ namespace {
 constexpr int64_t kGrainElements = 8192;
 /// A task's positions along the axis that is read along, and of the last axis before the next of those.
 constexpr int64_t kAlong = 64, kStrip = 256;
+/// Most vectors that are interleaved: n (n - 1) shuffles.
+constexpr int64_t kInterleaved = 4;
 
 /// What is stored, where it is stored in place.
 struct Plain {
@@ -69,7 +72,13 @@ class Transposed {
     const std::vector<Expr>& shape = shape_of(c_.tensor);
     const Value extent(make_cast(shape[axis_], Type(i64))),
         last(make_cast(shape.back(), Type(i64)));
-    if (shorter(extent.expr(), lanes_) || shorter(last.expr(), lanes_)) return small(extent, last);
+    if (shorter(extent.expr(), lanes_)) return small(extent, last);
+    if (axis_ + 2 == shape.size() && shorter(last.expr(), kInterleaved + 1)) {
+      if (is_const_int(extent.expr())) return rows_interleaved(extent);
+      return make_stmt<If>({}, (extent >= number(lanes_)).expr(), rows_interleaved(extent),
+                           small(extent, last));
+    }
+    if (shorter(last.expr(), lanes_)) return small(extent, last);
     const Stmt all = squares(extent, last);
     if (is_const_int(extent.expr()) && is_const_int(last.expr())) return all;
     return make_stmt<If>({},
@@ -166,6 +175,41 @@ class Transposed {
         return store(place(at, first + number(i), j + l),
                      Value(make_lane(rows[static_cast<size_t>(i)], l.expr())));
       }));
+  }
+
+  /// All of the last axis for vectors of positions that are read along, the last of which ends with the row.
+  Stmt rows_interleaved(const Value& extent) const {
+    int64_t along = kStrip, n = 0;
+    is_const_int(extent.expr(), &along);
+    HIDET_CHECK(is_const_int(shape_of(c_.tensor).back(), &n), "the last axis is not constant");
+    return tasks(number(1), along, [&](const std::vector<Value>& at, std::vector<Stmt>& in) {
+      in.push_back(loop_from("a", index(0), extent.expr(), lanes_, [&](const Value& a) {
+        std::vector<Stmt> body;
+        const Value first = declare(body, "first", least_of(a, extent - number(lanes_)));
+        const VarRef square = declare_square(body);
+        const auto lanes = static_cast<int>(lanes_);
+        std::vector<Expr> rows;
+        for (int64_t l = 0; l < n; l++) {
+          body.push_back(loop("lane", index(lanes_), LoopKind::vectorize, [&](const Value& i) {
+            return Stmt(make_stmt<ElementStore>({}, square, std::vector<Expr>{index(l), i.expr()},
+                                                value_at_place(place(at, first + i, number(l))),
+                                                false));
+          }));
+          rows.push_back(
+              declare(body, "r",
+                      Value(make_load(make_address(square, {index(l), index(0)}), index(0), lanes)))
+                  .expr());
+        }
+        std::vector<Expr> to;
+        for (const Value& v : place(at, first, number(0))) to.push_back(v.expr());
+        const Value begin = declare(body, "to", Value(make_address(plain_.to, to)));
+        for (int k = 0; k < static_cast<int>(n); k++) {
+          const Expr v = interleaved(rows, k, body);
+          body.push_back(make_stmt<Store>({}, begin.expr(), index(k * lanes_), v));
+        }
+        return make_seq(std::move(body));
+      }));
+    });
   }
 
   VarRef declare_square(std::vector<Stmt>& body) const {

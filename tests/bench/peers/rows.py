@@ -168,7 +168,7 @@ KINDS = {
     "scale_columns": (lambda g, r, n: g.Mul(g.input("x", r, n), g.input("z", n)), MATRICES),
     "transpose_10": (transpose([1, 0]), ["4096x4096", "1000x16001", "768x768"]),
     "transpose_0213": (transpose([0, 2, 1, 3]), ["32x512x16x64", "1x128x12x64"]),
-    "transpose_0231": (transpose([0, 2, 3, 1]), ["16x256x64x64", "1x64x56x56"]),
+    "transpose_0231": (transpose([0, 2, 3, 1]), ["16x256x64x64", "1x64x56x56", "1x3x224x224"]),
     "transpose_0312": (transpose([0, 3, 1, 2]), ["16x64x64x256", "1x56x56x64"]),
     "transpose_021": (transpose([0, 2, 1]), ["512x256x128", "12x128x64"]),
     "concat_0": (lambda g, r, n: g.Concat(g.input("x", r, n), g.input("z", r, n), axis=0), ["8192x1024", "64x768"]),

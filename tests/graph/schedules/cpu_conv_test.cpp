@@ -135,6 +135,17 @@ TEST(Moves, TransposedReadsWithAndBesideSquares) {
   const Tensor m = symbol({33, 50});
   check_on(m, ops::transpose(m, {1, 0}) + weight({33}, 1), {with_specials({33, 50})}, 1);
 }
+TEST(Moves, FewChannelsAreInterleaved) {
+  for (const int64_t c : {2, 3, 4, 5}) {
+    const Tensor x = symbol({"n", c, "h", "w"});
+    const Tensor y = ops::transpose(x * ops::sigmoid(x), {0, 2, 3, 1});
+    check(x, y, {{1, c, 4, 16}, {2, c, 5, 37}, {1, c, 5, 7}, {0, c, 2, 2}, {1, c, 130, 200}}, 1);
+    for (const int64_t w : {9, 16, 45}) {
+      const Tensor fixed = symbol({2, c, 3, w});
+      check_on(fixed, ops::transpose(fixed, {0, 2, 3, 1}), {with_specials({2, c, 3, w})}, 1);
+    }
+  }
+}
 TEST(Moves, SquaresThatEndWhereTheTensorEnds) {
   const Tensor x = symbol({"r", "c"});
   check(x, ops::transpose(x, {1, 0}),
