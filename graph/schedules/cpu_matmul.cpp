@@ -9,6 +9,8 @@
 
 #include <hidet/runtime/error.h>
 
+#include <hidet/ir/passes.h>
+
 #include <algorithm>
 
 namespace hidet::graph {
@@ -55,9 +57,9 @@ class PackedMatmul {
     group_ = std::max<int64_t>(1, blocks_ / tasks);
     if (has_halves(target)) {
       const int64_t m = known_rows(), least = m ? m : kLeastRows;
-      const std::vector<int64_t> blocks = split_evenly(least, row_block_);
       halves_.emplace(shape_, k_, distance_, run_, any_height(shape_.columns()));
-      for (int64_t rows = blocks.back(); rows <= (m ? blocks.front() : row_block_); rows++)
+      const int64_t most = m ? rows_of_blocks(m).front() : row_block_;
+      for (int64_t rows = rows_of_blocks(least).back(); rows <= most; rows++)
         halves_->add_heights(rows);
     }
   }
@@ -105,6 +107,19 @@ class PackedMatmul {
            k_ >= kLeastDepth && Strassen::fits(k_, shape_) && fused_.chosen("strassen", 1);
   }
 
+  /// Blocks of `m` rows. Strassen's are an even number where there are several, so that two threads make no operands of one block both; not a
+  /// multiple of the threads that there are, since rows of one block are added up together and results are the same for any number of threads.
+  Value blocks_of(const Value& m) const {
+    const Value blocks = (m + number(row_block_ - 1)) / number(row_block_);
+    return halves_ ? blocks + select(blocks > number(1), blocks % number(2), number(0)) : blocks;
+  }
+  /// The different numbers of rows of such blocks, the larger first.
+  std::vector<int64_t> rows_of_blocks(int64_t m) const {
+    int64_t blocks = 0;
+    HIDET_CHECK(is_const_int(simplify(blocks_of(number(m)).expr()), &blocks), "blocks of ", m);
+    return {(m + blocks - 1) / blocks, m / blocks};
+  }
+
   /// The tile heights that can occur.
   std::vector<int64_t> row_counts() const {
     const int64_t m = known_rows();
@@ -114,7 +129,7 @@ class PackedMatmul {
       for (int64_t r = shape_.rows; r >= std::min(2, shape_.rows); r--) all.push_back(r);
       return all;
     }
-    for (int64_t block : split_evenly(m, row_block_))
+    for (int64_t block : rows_of_blocks(m))
       for (int64_t r : split_evenly(block, shape_.rows)) all.push_back(r);
     if (halves_) all.insert(all.end(), halves_->heights().begin(), halves_->heights().end());
     return distinct_heights(std::move(all));
@@ -281,8 +296,7 @@ class PackedMatmul {
     const int64_t pairs = n_ / shape_.columns() / 2;
     std::vector<Stmt> body;
     const Value m = declare(body, "m", rows_);
-    const Value row_blocks =
-        declare(body, "row_blocks", (m + number(row_block_ - 1)) / number(row_block_));
+    const Value row_blocks = declare(body, "row_blocks", blocks_of(m));
     const Value a = declare(body, "a", pointer_to(fused_.anchor.inputs[0])),
                 b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
     const Value threads =

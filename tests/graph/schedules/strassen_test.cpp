@@ -6,7 +6,7 @@ namespace hidet::test {
 namespace {
 
 TEST(Strassen, RowsInHalvesOfEqualAndUnequalLength) {
-  for (const int64_t rows : {64, 65, 169}) {
+  for (const int64_t rows : {64, 65, 169, 341}) {
     const Tensor x = symbol({rows, 256});
     check(x, ops::matmul(x, weight({256, 256}, 1)), {{rows, 256}});
   }
