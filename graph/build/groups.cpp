@@ -318,8 +318,9 @@ class Fuser {
   /// How often an element of input k may be read: once for injective operators, a few times for rows.
   bool reread(const Draft& d) const { return !d.injective; }
 
-  void pull_prologues(Draft& d) {
-    if (d.is_view) return;
+  /// A view takes nothing in, unless it is itself taken into a kernel.
+  void pull_prologues(Draft& d, bool taken = false) {
+    if (d.is_view && !taken) return;
     for (size_t k = 0; k < d.anchor.inputs.size(); k++) {
       const Tensor t = d.anchor_inputs[k];
       const int at = producer(t);
@@ -328,6 +329,7 @@ class Fuser {
           static_cast<int>(std::count_if(d.anchor_inputs.begin(), d.anchor_inputs.end(),
                                          [&](const Tensor& x) { return x.same_as(t); }));
       if (uses_.at(t.id()) != reads_here) continue;
+      if (drafts_[at].is_view && d.injective) pull_prologues(drafts_[at], true);
       const Compute c = whole_value(drafts_[at]);
       const bool same_size = product(t.shape_expr()) == product(d.outputs[0].shape_expr());
       if (!is_cheap(c.value) && (reread(d) || !same_size || reads_here > 1)) continue;

@@ -172,9 +172,23 @@ Outputs split(const NodeCall& call) {
   return out;
 }
 
+/// One known index of a known extent is a slice, which folds into what reads it.
 Outputs gather(const NodeCall& call) {
-  return {
-      ops::gather(call.input(0), call.input(1), call.axis(call.attr_int("axis", 0), call.rank(0)))};
+  const int64_t axis = call.axis(call.attr_int("axis", 0), call.rank(0));
+  const Tensor x = call.input(0);
+  const Known* known = call.known(1);
+  if (known && known->is_constant() && call.rank(1) == 0 && call.rank(0) > 1) {
+    Dims shape = x.shape_expr();
+    const auto at = shape.begin() + axis;
+    int64_t index = call.ints_input(1, "the index")[0];
+    if (at->is_const() && index < 0) index += at->value();
+    if (at->is_const() && index >= 0 && index < at->value()) {
+      const Tensor one = ops::slice(x, {index}, {index + 1}, {axis}, {1});
+      shape.erase(at);
+      return {ops::reshape(one, shape)};
+    }
+  }
+  return {ops::gather(x, call.input(1), axis)};
 }
 Outputs gather_elements(const NodeCall& call) {
   return {ops::gather_elements(call.input(0), call.input(1),

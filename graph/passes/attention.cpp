@@ -23,11 +23,24 @@ struct Parts {
   bool divide = false;  ///< the scale divides
 };
 
-/// The transpose of the matrices of `columns`. One that was there before and this one become one that often is none (clean_moves).
+/// The transpose of the matrices of `columns`. A transpose that was there before and this one become one that often is none (clean_moves), so
+/// it goes past a factor and a change of the batch dims.
 Tensor rows_of(const Tensor& columns) {
-  std::vector<int64_t> axes(static_cast<size_t>(columns.rank()));
+  std::vector<DimExpr> shape = columns.shape_expr();
+  const auto op = producer_of(columns);
+  if (op && op->def->name == "mul")
+    for (size_t k = 0; k < 2; k++)
+      if (is_scalar(op->inputs[1 - k]) && op->inputs[k].shape_expr() == shape)
+        return ops::mul(rows_of(op->inputs[k]), op->inputs[1 - k]);
+  std::vector<int64_t> axes(shape.size());
   std::iota(axes.begin(), axes.end(), 0);
   std::swap(axes[axes.size() - 2], axes.back());
+  std::swap(shape[shape.size() - 2], shape.back());
+  if (op && op->def->name == "reshape" && op->inputs[0].rank() >= 2) {
+    const std::vector<DimExpr> from = op->inputs[0].shape_expr();
+    if (from.back() == shape[shape.size() - 2] && from[from.size() - 2] == shape.back())
+      return ops::reshape(rows_of(op->inputs[0]), shape);
+  }
   return ops::transpose(columns, axes);
 }
 

@@ -51,6 +51,31 @@ TEST(OnnxImport, SliceOfSymbolicAxis) {
   expect_tensor(graph.run({floats(iota(5), {5})})[0], {2}, {4, 1});
 }
 
+// One known index of a known extent is a slice; an extent that is a symbol keeps the gather, and so does an index that does not fit.
+TEST(OnnxImport, GatherOfOneKnownIndex) {
+  const auto gather = [](const Dim& rows, int64_t index, int64_t axis) {
+    Model m;
+    m.input("x", kFloat, {rows, 2}).initializer(tensor<int64_t>("i", {}, {index}));
+    return import(m.node("Gather", {"x", "i"}, {"y"}, {attr("axis", axis)}).output("y"));
+  };
+  const Tensor x = floats(iota(6), {3, 2});
+  const auto has = [](const hidet::FlowGraph& g, const char* name) {
+    return std::any_of(g.nodes().begin(), g.nodes().end(),
+                       [&](const auto& n) { return n.op->def->name == name; });
+  };
+  for (const Dim& rows : {Dim(3), Dim("n")}) {
+    for (const int64_t index : {2, -1}) {
+      const hidet::FlowGraph g = gather(rows, index, 0);
+      expect_tensor(g.run({x})[0], {2}, {4, 5});
+      EXPECT_NE(has(g, "slice"), has(g, "gather"));
+    }
+    expect_tensor(gather(rows, 1, 1).run({x})[0], {3}, {1, 3, 5});
+  }
+  EXPECT_TRUE(has(gather(3, 0, 0), "slice"));
+  EXPECT_TRUE(has(gather("n", 0, 0), "gather"));
+  EXPECT_TRUE(has(gather(3, 3, 0), "gather"));
+}
+
 // Squares and cubes become products; other exponents, and those of several values, stay powers.
 TEST(OnnxImport, PowersWithConstantExponents) {
   const Tensor x = floats({-2, 0, 3, -1.5F, HUGE_VALF, -HUGE_VALF}, {6});

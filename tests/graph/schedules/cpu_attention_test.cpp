@@ -153,6 +153,19 @@ TEST(Attention, KeysThatAreColumnsAlready) {
   const std::vector<Tensor> values{randn({2, 11, 20}), randn({2, 20, 75}), randn({2, 75, 9})};
   expect_close(model.run(values)[0], graph(values), "keys as columns");
 }
+TEST(Attention, ScaledKeysAreNotTurnedTwice) {
+  const Tensor q = symbol({1, 2, "m", 16}), k = symbol({2, "n", 16}), v = symbol({1, 2, "n", 16});
+  const Tensor columns = ops::reshape(ops::transpose(k, {0, 2, 1}), {1, 2, 16, "n"}) * 0.4;
+  const FlowGraph graph = trace_from({ops::matmul(ops::softmax(ops::matmul(q, columns)), v)},
+                                     {q, k, v}),
+                  optimized = optimize(graph);
+  for (const FlowGraph::Node& n : optimized.nodes()) EXPECT_NE(n.op->def->name, "transpose");
+  EXPECT_EQ(optimized.nodes().back().op->def->name, "attention");
+  const CompiledModel model = CompiledModel::from_data(graph::build_model_data(optimized, {}));
+  const std::vector<Tensor> values{randn({1, 2, 11, 16}), randn({2, 39, 16}),
+                                   randn({1, 2, 39, 16})};
+  expect_close(model.run(values)[0], graph(values), "scaled keys");
+}
 TEST(Attention, ScoresHaveNoMemory) {
   const Tensor q = symbol({2, "m", 32}), k = symbol({2, "n", 32}), v = symbol({2, "n", 32});
   const ModelData data =

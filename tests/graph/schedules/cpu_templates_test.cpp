@@ -130,6 +130,13 @@ TEST(Moves, DimsOfSizeOneCostNothing) {
   check(x, ops::transpose(ops::reshape(x, {"s", 4, 6}), {1, 0, 2}), {{1, 1, 24}, {7, 1, 24}}, 1);
 }
 
+TEST(Moves, ASliceBehindAViewIsInItsReader) {
+  const Tensor x = symbol({3, 41, 1, 24});
+  const Tensor one = ops::reshape(ops::slice(x, {1}, {2}, {0}, {1}), {41, 3, 8});
+  check(x, ops::transpose(one, {1, 0, 2}), {{3, 41, 1, 24}}, 1);
+  check(x, one * 2.0, {{3, 41, 1, 24}}, 1);
+}
+
 TEST(Rows, SoftmaxOfInfinitiesAndNaN) {
   const double inf = HUGE_VAL;
   std::vector<float> v(4 * 21, 0.5f);
