@@ -34,11 +34,12 @@ __device__ int* hidet_error_word;
 constexpr const char kHelpers[] =
     R"(template <class T> __device__ __forceinline__ T hidet_max(T a, T b) { return (b > a) | (b != b) ? b : a; }
 template <class T> __device__ __forceinline__ T hidet_min(T a, T b) { return (b < a) | (b != b) ? b : a; }
-template <class T> __device__ __forceinline__ T hidet_div(T a, T b) { return b == 0 ? T(0) : (T(-1) < T(0) && b == T(-1)) ? T(0 - a) : T(a / b); }
+template <class T> __device__ __forceinline__ T hidet_neg(T a) { return T(0ull - (unsigned long long)a); }
+template <class T> __device__ __forceinline__ T hidet_div(T a, T b) { return b == 0 ? T(0) : (T(-1) < T(0) && b == T(-1)) ? hidet_neg(a) : T(a / b); }
 template <class T> __device__ __forceinline__ T hidet_mod(T a, T b) { return b == 0 || (T(-1) < T(0) && b == T(-1)) ? T(0) : T(a % b); }
 template <class T> __device__ __forceinline__ T hidet_floordiv(T a, T b) {
   if (b == 0) return T(0);
-  if (T(-1) < T(0) && b == T(-1)) return T(0 - a);
+  if (T(-1) < T(0) && b == T(-1)) return hidet_neg(a);
   return T(a / b - (a % b != 0 && (a < 0) != (b < 0)));
 }
 template <class T> __device__ __forceinline__ T hidet_floormod(T a, T b) {
@@ -55,7 +56,7 @@ template <class T> __device__ __forceinline__ T hidet_pow(T a, T b) {
     if (n & 1) r *= x;
   return T(r);
 }
-template <class T> __device__ __forceinline__ T hidet_abs(T a) { return a < 0 ? T(0 - a) : a; }
+template <class T> __device__ __forceinline__ T hidet_abs(T a) { return a < 0 ? hidet_neg(a) : a; }
 __device__ __forceinline__ float hidet_abs(float a) { return fabsf(a); }
 __device__ __forceinline__ double hidet_abs(double a) { return fabs(a); }
 template <class To, class From> __device__ __forceinline__ To hidet_saturate(From x, double low, double high, To min, To max) {
@@ -288,7 +289,10 @@ class CudaEmitter final : public Emitter {
 
   Text unary(const Unary& u) override {
     const std::string c = u.op == UnaryOp::neg ? "-" : u.op == UnaryOp::bit_not ? "~" : "!";
-    if (u.type.is_vector()) return lanewise(u.type, {u.a}, c + "$x0");
+    if (u.type.is_vector()) {
+      const bool negates = u.op == UnaryOp::neg && u.type.dtype().is_integer();
+      return lanewise(u.type, {u.a}, negates ? "hidet_neg($x0)" : c + "$x0");
+    }
     const Text text{c + operand(u.a, 15), 14};
     if (u.type.dtype().is_integer() && u.type.dtype().bits() < 32)
       return {"(" + type(u.type) + ")(" + text.text + ")", 14};
@@ -311,6 +315,8 @@ class CudaEmitter final : public Emitter {
       plain = constant && right != 0 && right != -1;
     if (b.op == BinaryOp::shl || b.op == BinaryOp::shr)
       plain = constant && right >= 0 && right < d.bits();
+    if (plain && ((b.op == BinaryOp::shl && d.is_signed()) || (b.op == BinaryOp::mul && d == u16)))
+      return {as_unsigned(b.op, d, type(b.type), expr(b.a), expr(b.b)), 15};
     if (plain) {
       const Text t = infix(b, row);
       if (d.is_integer() && d.bits() < 32) return {"(" + type(b.type) + ")(" + t.text + ")", 14};
@@ -322,10 +328,18 @@ class CudaEmitter final : public Emitter {
     return {cat({operand(b.a, row.precedence), " ", row.c, " ", operand(b.b, row.precedence + 1)}),
             row.precedence};
   }
+  /// Without signs, since C++ gives signed overflow no meaning; u16 it multiplies as int. Sums, differences and products of scalars
+  /// come unsigned where they may pass their type (wrap-integers).
+  static std::string as_unsigned(BinaryOp op, DType d, const std::string& t, const std::string& x,
+                                 const std::string& y) {
+    const std::string u = d.bits() == 64 ? "(uint64_t)(" : "(uint32_t)(";
+    return "((" + t + ")(" + u + x + ") " + info(op).c + " " + u + y + ")))";
+  }
   static std::string operator_text(BinaryOp op, DType d, const std::string& t, const std::string& x,
                                    const std::string& y) {
     const BinaryOpInfo& row = info(op);
     const std::string f = d == f64 ? "" : "f", args = "(" + x + ", " + y + ")";
+    if (d.is_integer() && op <= BinaryOp::mul) return as_unsigned(op, d, t, x, y);
     if (row.comparison || row.logical || op <= BinaryOp::mul ||
         (op >= BinaryOp::bit_and && op <= BinaryOp::bit_xor))
       return "(" + t + ")(" + x + " " + row.c + " " + y + ")";
@@ -390,6 +404,12 @@ class CudaEmitter final : public Emitter {
     const AddressOf* a = as<AddressOf>(base);
     return a && a->tensor->type.tensor_info().scope == Scope::registers;
   }
+  /// The first lane of a vector: of consecutive elements, or of one behind a pointer to vectors.
+  std::string lanes_at(const Expr& base, const Expr& index) {
+    const std::string at = cat({operand(base, 12), " + ", operand(index, 13)});
+    const bool of_vectors = base->type.is_pointer() && base->type.pointee().is_vector();
+    return of_vectors ? "(" + type(Type(base->type.pointee().dtype())) + "*)(" + at + ")" : at;
+  }
   Text vector_load(const Load& l) override {
     vectors_ = true;
     if (in_registers(l.base)) {
@@ -399,7 +419,7 @@ class CudaEmitter final : public Emitter {
                       std::to_string(i), "]"});
       return {type(l.type) + "{{" + lanes + "}}", 15};
     }
-    const std::string at = cat({expr(l.base), " + ", operand(l.index, 13)});
+    const std::string at = lanes_at(l.base, l.index);
     return {"hidet_load<" + type(l.type.with_lanes(1)) + ", " + std::to_string(l.type.lanes()) +
                 ">(" + at + ", " + is_whole(l.base, l.index, l.type, at) + ")",
             15};
@@ -415,7 +435,7 @@ class CudaEmitter final : public Emitter {
                       "] = ", x, ".v[", std::to_string(i), "];"});
       return lanes + " }";
     }
-    const std::string at = cat({expr(s.base), " + ", operand(s.index, 13)});
+    const std::string at = lanes_at(s.base, s.index);
     return cat({"hidet_store<", type(t.with_lanes(1)), ", ", std::to_string(t.lanes()), ">(", at,
                 ", ", expr(s.value), ", ", is_whole(s.base, s.index, t, at), ");"});
   }

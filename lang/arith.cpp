@@ -14,6 +14,7 @@ namespace {
 /// A row whose arguments are converted to `types` where C would.
 Value call(const char* name, const std::vector<Located>& args, const std::vector<Type>& types,
            const Type& result) {
+  require_values(name, args);
   std::vector<Expr> exprs;
   for (size_t i = 0; i < args.size(); i++)
     exprs.push_back(ir::coerce(args[i].value, types[i],
@@ -22,8 +23,9 @@ Value call(const char* name, const std::vector<Located>& args, const std::vector
 }
 
 DType dtype_of_value(const char* name, const Located& v) {
-  HIDET_REQUIRE(v.value.expr() && v.value.type().is_scalar(), ErrorCode::usage, v.loc.text(), "'",
-                name, "' takes a number, not ", v.value.expr() ? v.value.type().text() : "nothing");
+  require_values(name, {v});
+  HIDET_REQUIRE(v.value.type().is_scalar(), ErrorCode::usage, v.loc.text(), "'", name,
+                "' takes a number, not ", v.value.type().text());
   return v.value.dtype();
 }
 
@@ -42,7 +44,8 @@ Value words(const char* name, const std::vector<Located>& args) {
 }
 
 Value packed(const char* name, const std::vector<Located>& args) {
-  const Type type = args[0].value.expr() ? args[0].value.type() : Type();
+  require_values(name, args);
+  const Type& type = args[0].value.type();
   HIDET_REQUIRE(type == Type::vector(f16, 2) || type == Type::vector(bf16, 2), ErrorCode::usage,
                 args[0].loc.text(), "'", name, "' takes f16x2 or bf16x2, not ", type.text());
   return call(name, args, {type, type, type}, type);
@@ -57,6 +60,7 @@ Value clz(const Located& v) { return bits("clz", v, false); }
 Value ffs(const Located& v) { return bits("ffs", v, false); }
 Value brev(const Located& v) { return bits("brev", v, true); }
 Value mulhi(const Located& a, const Located& b) {
+  require_values("mulhi", {a, b});
   const DType d = dtype_of_value("mulhi", a);
   const Type t(d == u32 || d == u64 || d == i64 ? d : i32);
   return call(("mulhi_" + t.text()).c_str(), {a, b}, {t, t}, t);
@@ -71,6 +75,7 @@ Value funnel_shift_right(const Located& low, const Located& high, const Located&
   return words("funnel_shift_right", {low, high, n});
 }
 Value dp4a(const Located& a, const Located& b, const Located& c) {
+  require_values("dp4a", {a, b, c});
   const Type t(dtype_of_value("dp4a", c) == u32 ? u32 : i32);
   return call(t.dtype() == u32 ? "dp4a_u32" : "dp4a_i32", {a, b, c}, {Type(u32), Type(u32), t}, t);
 }
@@ -105,10 +110,10 @@ constexpr const char* kHints[] = {"nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt"
 
 /// The scalar type behind a pointer; `lanes` of it are an access with a hint.
 DType hinted_type(const Located& p, int lanes, const std::string& row) {
-  const bool fine = p.value.expr() && p.value.type().is_pointer() &&
-                    p.value.type().pointee().is_scalar() && ir::find_primitive(row);
+  const bool fine = p.value.type().is_pointer() && p.value.type().pointee().is_scalar() &&
+                    ir::find_primitive(row);
   HIDET_REQUIRE(fine, ErrorCode::usage, p.loc.text(), "there is no '", row, "' of ",
-                p.value.expr() ? p.value.type().text() : "nothing");
+                p.value.type().text());
   const DType t = p.value.type().pointee().dtype();
   const int64_t bytes = t.bytes_of(lanes);
   HIDET_REQUIRE(lanes > 0 && t.bits() >= 8 && bytes <= 16 && (bytes & (bytes - 1)) == 0,
@@ -123,11 +128,10 @@ std::vector<ir::Read> with_memory(const std::vector<Located>& args, SourceLoc at
   return reads;
 }
 Type mask_type(const char* name, const Located& p, const Located& mask) {
-  const Type m = mask.value.expr() ? mask.value.type() : Type();
+  const Type& m = mask.value.type();
   HIDET_REQUIRE(m.is_vector() && m.dtype().is_boolean(), ErrorCode::usage, mask.loc.text(), "'",
                 name, "' takes a vector of booleans, not ", m.text());
-  HIDET_REQUIRE(p.value.expr() && p.value.type().is_pointer() &&
-                    p.value.type().pointee().is_scalar() &&
+  HIDET_REQUIRE(p.value.type().is_pointer() && p.value.type().pointee().is_scalar() &&
                     p.value.type().pointee().dtype().bits() >= 8,
                 ErrorCode::usage, p.loc.text(), "'", name, "' takes a pointer to scalars");
   return Type::vector(p.value.type().pointee().dtype(), m.lanes());
@@ -136,6 +140,7 @@ Type mask_type(const char* name, const Located& p, const Located& mask) {
 
 Value load(const Located& pointer, int width, Cache hint) {
   const std::string row = std::string("load_") + kHints[static_cast<int>(hint)];
+  require_values(row.c_str(), {pointer});
   const Type type = Type::vector(hinted_type(pointer, width, row), width);
   const Value v(ir::make_prim(row, {pointer.value.expr()}, type, {}, pointer.loc),
                 with_memory({pointer}, pointer.loc));
@@ -143,13 +148,14 @@ Value load(const Located& pointer, int width, Cache hint) {
 }
 void store(const Located& pointer, const Located& value, Cache hint) {
   const std::string row = std::string("store_") + kHints[static_cast<int>(hint)];
-  const int lanes =
-      value.value.expr() && value.value.type().is_vector() ? value.value.type().lanes() : 1;
+  require_values(row.c_str(), {pointer, value});
+  const int lanes = value.value.type().lanes();
   const Type type = Type::vector(hinted_type(pointer, lanes, row), lanes);
   (void)effect(row.c_str(), {pointer, coerced(value, type, "an element")}, {}, 1, {}, pointer.loc);
 }
 
 Value masked_load(const Located& pointer, const Located& mask) {
+  require_values("masked_load", {pointer, mask});
   const Type type = mask_type("masked_load", pointer, mask);
   const Value v(ir::make_prim("masked_load", {pointer.value.expr(), mask.value.expr()}, type, {},
                               pointer.loc),
@@ -157,6 +163,7 @@ Value masked_load(const Located& pointer, const Located& mask) {
   return let("loaded", Located(v, pointer.loc));
 }
 void masked_store(const Located& pointer, const Located& value, const Located& mask) {
+  require_values("masked_store", {pointer, value, mask});
   const Type type = mask_type("masked_store", pointer, mask);
   (void)effect("masked_store", {pointer, coerced(value, type, "an element"), mask}, {}, 1, {},
                pointer.loc);
@@ -164,6 +171,7 @@ void masked_store(const Located& pointer, const Located& value, const Located& m
 Value lanes_below(const Located& n, int lanes) {
   HIDET_REQUIRE(lanes >= 2 && lanes <= 64, ErrorCode::usage, n.loc.text(), "a mask of ", lanes,
                 " lanes; from 2 to 64");
+  require_values("lanes_below", {n});
   std::vector<Located> numbers;
   for (int i = 0; i < lanes; i++)
     numbers.emplace_back(Value(ir::make_int(i, Type(i32), n.loc)), n.loc);
@@ -171,9 +179,10 @@ Value lanes_below(const Located& n, int lanes) {
   return make_vec(numbers) < Located(broadcast(count, lanes), n.loc);
 }
 Value shuffle_lanes(const Located& a, const Located& b, const std::vector<int>& lanes) {
-  const Type type = a.value.expr() ? a.value.type() : Type();
-  HIDET_REQUIRE(type.is_vector() && b.value.expr() && b.value.type() == type, ErrorCode::usage,
-                a.loc.text(), "shuffle_lanes() takes two vectors of one type");
+  require_values("shuffle_lanes", {a, b});
+  const Type& type = a.value.type();
+  HIDET_REQUIRE(type.is_vector() && b.value.type() == type, ErrorCode::usage, a.loc.text(),
+                "shuffle_lanes() takes two vectors of one type");
   HIDET_REQUIRE(lanes.size() >= 2, ErrorCode::usage, a.loc.text(),
                 "shuffle_lanes() gives a vector of ", lanes.size(), " lanes");
   const Handle left = let("left", a), right = let("right", b);
@@ -193,6 +202,7 @@ Value shuffle_lanes(const Located& a, const Located& b, const std::vector<int>& 
 // --- atomics and time
 
 CallResult atomic_add_pair(const Located& p, const Located& v) {
+  require_values("atomic_add_pair", {p, v});
   const DType t = pointee(p).dtype();
   HIDET_REQUIRE(t == f16 || t == bf16, ErrorCode::usage, p.loc.text(),
                 "'atomic_add_pair' does not work on ", t.name(), "; it takes f16 or bf16");
@@ -201,7 +211,8 @@ CallResult atomic_add_pair(const Located& p, const Located& v) {
                 v.loc);
 }
 CallResult atomic_add_vector(const Located& p, const Located& v) {
-  const Type type = v.value.expr() ? v.value.type() : Type();
+  require_values("atomic_add_vector", {p, v});
+  const Type& type = v.value.type();
   const DType t = type.is_vector() ? type.dtype() : DType();
   const int64_t bytes = type.is_vector() ? t.bytes_of(type.lanes()) : 0;
   HIDET_REQUIRE(
@@ -221,6 +232,7 @@ CallResult atomic_cas_128(const Located& p, const Located& expected, const Locat
 }
 namespace {
 CallResult counted(const char* name, const Located& p, const Located& v) {
+  require_values(name, {p, v});
   HIDET_REQUIRE(pointee(p) == Type(u32), ErrorCode::usage, p.loc.text(), "'", name,
                 "' does not work on ", pointee(p).text(), "; it takes u32");
   return effect(name, {p, operand(p, v)}, Type(u32), 1, {}, v.loc);

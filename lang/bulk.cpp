@@ -96,6 +96,10 @@ Value tensor_map(const std::string& name, const Located& pointer, const std::vec
                  const std::vector<int>& box, const MapOptions& options, Here here) {
   const SourceLoc at = here;
   const size_t rank = shape.size();
+  std::vector<Located> all{pointer};
+  for (const std::vector<Value>* list : {&shape, &options.strides})
+    for (const Value& v : *list) all.emplace_back(v, at);
+  detail::require_values("tensor_map", all);
   const Type& type = pointer.value.type();
   HIDET_REQUIRE(type.is_pointer() && type.pointee().is_scalar() && !type.dtype().is_boolean(),
                 ErrorCode::usage, at.text(), "tensor_map() takes a pointer to numbers, not ",

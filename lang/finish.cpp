@@ -44,6 +44,8 @@ void FunctionRecorder::returns(const Value* v, SourceLoc at) {
                 "the cuda_kernel '", function_.name, "' cannot return a value");
   check_no_parallel("f.returns()", at);
   const Type type = v ? v->type() : Type();
+  HIDET_REQUIRE(!v || v->expr(), ErrorCode::usage, at.text(), "f.returns() in '", function_.name,
+                "' is given no value");
   HIDET_REQUIRE(!v || type.is_arithmetic() || type.is_pointer(), ErrorCode::usage, at.text(), "'",
                 function_.name, "' cannot return a value of type ", type.text());
   if (!has_result_) function_.returns = type;

@@ -1,5 +1,5 @@
 // handles.cpp - variables, tensors in hand, results of calls.
-#include <hidet/lang/handle.h>
+#include <hidet/lang/global.h>
 #include <hidet/runtime/error.h>
 
 #include "recorder.h"
@@ -124,8 +124,9 @@ void Handle::write(const Indices& indices, const Located& v) const {
 }
 void Handle::store(const Indices& indices, const Located& v) const {
   const ir::TensorInfo& info = tensor_of(*this, "store()", v.loc);
-  HIDET_REQUIRE(v.value.expr() && v.value.type().is_arithmetic(), ErrorCode::usage, v.loc.text(),
-                "store() takes a value");
+  HIDET_REQUIRE(v.value.type().is_arithmetic(), ErrorCode::usage, v.loc.text(),
+                "store() takes a number or a vector, not ",
+                v.value.expr() ? v.value.type().text() : "nothing");
   store_element(*this, indices, v.value, false, Type::vector(info.dtype, v.value.type().lanes()),
                 v.loc);
 }
@@ -180,6 +181,30 @@ void Var::operator=(const Located& v) const {
 void Var::operator=(const Var& v) const { *this = Located(Value(v), node_->loc); }
 void Var::update(ir::BinaryOp op, const Located& v) const {
   *this = Located(ir::binary(op, Value(*this), v.value, v.loc), v.loc);
+}
+
+// --- variables of a module
+
+Global::operator Value() const {
+  return type_.is_tensor() ? Value(tensor_) : Value(tensor_[Located(Value(0), SourceLoc())]);
+}
+const Handle& Global::tensor() const {
+  const ir::Var& var = *ir::as<ir::Var>(tensor_.expr());
+  HIDET_REQUIRE(type_.is_tensor(), ErrorCode::usage, var.loc.text(), "the global variable '",
+                var.name, "' is no tensor, but of type ", type_.text());
+  return tensor_;
+}
+void Global::assign(const Value& v, SourceLoc at) const {
+  const ir::Var& var = *ir::as<ir::Var>(tensor_.expr());
+  HIDET_REQUIRE(!type_.is_tensor(), ErrorCode::usage, at.text(), "the global variable '", var.name,
+                "' is a tensor; assign its elements");
+  const Value typed(ir::coerce(v, type_, "the global variable '" + var.name + "'", at), v.reads());
+  tensor_[Located(Value(0), at)] = Located(typed, at);
+}
+void Global::operator=(const Located& v) const { assign(v.value, v.loc); }
+void Global::operator=(const Global& v) const { assign(v, ir::as<ir::Var>(tensor_.expr())->loc); }
+void Global::update(ir::BinaryOp op, const Located& v) const {
+  assign(ir::binary(op, Value(*this), v.value, v.loc), v.loc);
 }
 
 // --- results of calls

@@ -109,6 +109,7 @@ void cluster_sync(Here at) {
 }
 ClusterBuiltin::operator Value() const { return detail::pure(row, {}, {}); }
 Value map_shared_rank(const Located& pointer, const Located& rank) {
+  detail::require_values("map_shared_rank", {pointer, rank});
   return bound("map_shared_rank", {pointer, number(rank, "a rank")}, pointer.value.type(),
                pointer.loc);
 }
@@ -165,6 +166,7 @@ void setmaxnreg_inc(int registers, Here at) { registers_of("setmaxnreg_inc", reg
 void setmaxnreg_dec(int registers, Here at) { registers_of("setmaxnreg_dec", registers, at); }
 
 Value wgmma_matrix(const Located& pointer, const MatrixOptions& o) {
+  detail::require_values("wgmma_matrix", {pointer});
   const int swizzle = o.swizzle;
   HIDET_REQUIRE(pointer.value.expr() && pointer.value.type().is_pointer(), ErrorCode::usage,
                 pointer.loc.text(), "wgmma_matrix() takes a pointer to shared memory");
@@ -185,6 +187,7 @@ Value wgmma_matrix(const Located& pointer, const MatrixOptions& o) {
 
 void wgmma(const Handle& sums, const Located& a, const Located& b, const Wgmma& w,
            const Located& accumulate) {
+  detail::require_values("wgmma", {Located(sums, a.loc), a, b, accumulate});
   require_product(w, a.loc);
   const Located first = first_register(sums, a.loc);
   const ir::TensorInfo& info = sums.type().tensor_info();

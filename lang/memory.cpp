@@ -80,8 +80,9 @@ Handle dynamic_shared(const std::string& name, DType dtype, const std::vector<Va
 }
 Handle global(const std::string& name, const Located& pointer, const std::vector<Value>& shape,
               const Layout& layout) {
-  HIDET_REQUIRE(pointer.value.expr() && pointer.value.type().is_pointer(), ErrorCode::usage,
-                pointer.loc.text(), "global() takes a pointer");
+  require_values("global", {pointer});
+  HIDET_REQUIRE(pointer.value.type().is_pointer(), ErrorCode::usage, pointer.loc.text(),
+                "global() takes a pointer, not ", pointer.value.type().text());
   return declare_view(
       name, pointer,
       {pointer.value.dtype(), extents(shape, pointer.loc), layout, ir::Scope::global});
@@ -102,6 +103,7 @@ Value reinterpret(const Located& v, const Type& to) {
 Value load(const Located& pointer, int width) {
   HIDET_REQUIRE(width >= 1 && width <= 64, ErrorCode::usage, pointer.loc.text(), "load() of ",
                 width, " elements; from 1 to 64");
+  require_values("load", {pointer});
   std::vector<ir::Read> reads = pointer.value.reads();
   if (auto* r = ir::current_recorder())
     reads.push_back({ir::place_of(pointer.value.expr()), r->clock(), pointer.loc});
@@ -112,10 +114,9 @@ Value load(const Located& pointer, int width) {
 void store(const Located& pointer, const Located& value) {
   FunctionRecorder& r = recording(pointer.loc, "store()");
   const Value& p = pointer.value;
-  HIDET_REQUIRE(
-      p.expr() && p.type().is_pointer() && !p.type().pointee().is_void() && value.value.expr(),
-      ErrorCode::usage, pointer.loc.text(), "store() takes a pointer, not ",
-      p.expr() ? p.type().text() : "nothing");
+  require_values("store", {pointer, value});
+  HIDET_REQUIRE(p.type().is_pointer() && !p.type().pointee().is_void(), ErrorCode::usage,
+                pointer.loc.text(), "store() takes a pointer, not ", p.type().text());
   const Type& pointee = p.type().pointee();
   const Type type = pointee.is_scalar() ? pointee.with_lanes(value.value.type().lanes()) : pointee;
   const Expr e = ir::coerce(value.value, type, "an element", value.loc);

@@ -82,7 +82,7 @@ FuncHandle ScriptModule::cpu_internal(const std::string& name, const Define& def
   return func(ir::FuncKind::cpu_internal, name, define, at);
 }
 
-Handle ScriptModule::global_var(const std::string& name, const Type& type, std::vector<double> init,
+Global ScriptModule::global_var(const std::string& name, const Type& type, std::vector<double> init,
                                 Here at) {
   const SourceLoc loc(at);
   check_name(name, "a global variable", loc);
@@ -96,9 +96,14 @@ Handle ScriptModule::global_var(const std::string& name, const Type& type, std::
   HIDET_REQUIRE(init.empty() || static_cast<int64_t>(init.size()) == elements, ErrorCode::usage,
                 loc.text(), "the global variable '", name, "' has ", elements, " elements and ",
                 init.size(), " initial values");
-  const VarRef var = ir::make_var(name, type, false, loc);
+  // A scalar lies in memory as everything else that functions may write: a tensor of one element.
+  const Type kept =
+      type.is_tensor()
+          ? type
+          : Type::tensor({type.dtype(), {ir::make_int(1, Type(i32))}, {}, ir::Scope::global});
+  const VarRef var = ir::make_var(name, kept, false, loc);
   state_->globals.push_back({{var, std::move(init), false}});
-  return Handle(Value(Expr(var)));
+  return Global(var, type);
 }
 
 FuncHandle ScriptModule::extern_func(const std::string& name, const std::vector<Type>& params,

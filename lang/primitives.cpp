@@ -9,14 +9,17 @@
 
 namespace hidet::lang {
 namespace detail {
+void require_values(const char* name, const std::vector<Located>& args) {
+  for (size_t i = 0; i < args.size(); i++)
+    HIDET_REQUIRE(!args[i].value.type().is_void(), ErrorCode::usage, args[i].loc.text(),
+                  args.size() == 1 ? "an argument" : "argument " + std::to_string(i + 1), " of '",
+                  name, "' has no value");
+}
 namespace {
 std::vector<Expr> exprs(const std::vector<Located>& args, const char* name) {
+  require_values(name, args);
   std::vector<Expr> out;
-  for (const Located& a : args) {
-    HIDET_REQUIRE(a.value.expr() && !a.value.type().is_void(), ErrorCode::usage, a.loc.text(),
-                  "an argument of '", name, "' has no value");
-    out.push_back(a.value.expr());
-  }
+  for (const Located& a : args) out.push_back(a.value.expr());
   return out;
 }
 const ir::Primitive& row_of(const char* name, SourceLoc at) {
@@ -51,6 +54,7 @@ CallResult effect(const char* name, const std::vector<Located>& args, const Type
   const ir::Primitive& row = row_of(name, at);
   HIDET_REQUIRE(row.arity < 0 || row.arity == static_cast<int>(args.size()), ErrorCode::usage,
                 at.text(), "'", name, "' takes ", row.arity, " arguments, not ", args.size());
+  require_values(name, args);
   std::vector<ir::Read> reads = reads_of(args);
   for (int i = 0; i < stores; i++) {
     const Node* place = ir::place_of(args[i].value.expr());
@@ -75,14 +79,17 @@ Type pointee(const Located& p) {
 }
 
 Located coerced(const Located& v, const Type& type, const char* what) {
+  if (!v.value.expr()) return v;
   return Located(Value(ir::coerce(v.value, type, what, v.loc), v.value.reads()), v.loc);
 }
 
 Located operand(const Located& p, const Located& v) {
+  if (!p.value.expr()) return v;
   return coerced(v, pointee(p), "the operand of an atomic");
 }
 
 CallResult atomic(const char* name, const std::vector<Located>& args, SourceLoc at) {
+  require_values(name, args);
   const Type type = pointee(args[0]);
   const DType t = type.dtype();
   const bool bits = std::string(name) == "atomic_and" || std::string(name) == "atomic_or" ||
@@ -157,6 +164,7 @@ Value syncthreads_count(const Located& cond) {
 }
 
 void assume_aligned(const Handle& pointer, int bytes, Here at) {
+  detail::require_values("assume_aligned", {Located(pointer, at)});
   HIDET_REQUIRE(pointer.type().is_pointer() && bytes > 0 && (bytes & (bytes - 1)) == 0,
                 ErrorCode::usage, SourceLoc(at).text(),
                 "assume_aligned takes a pointer and a power of two");
@@ -199,6 +207,7 @@ Value parallel_threads(Here at) {
 Value scratch(int slot, const Located& bytes, const Type& element) {
   HIDET_REQUIRE(slot >= 0 && slot < 4, ErrorCode::usage, bytes.loc.text(), "scratch block ", slot,
                 "; from 0 to 3");
+  detail::require_values("scratch", {bytes});
   const Located size(
       Value(ir::make_cast(bytes.value.expr(), Type(i64), bytes.loc), bytes.value.reads()),
       bytes.loc);

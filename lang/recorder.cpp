@@ -80,6 +80,12 @@ void FunctionRecorder::use(const Value& v, SourceLoc at) {
 
 void FunctionRecorder::mark_store(const Node* raw, SourceLoc at) {
   const Node* place = root(raw);
+  if (!is_cuda())
+    for (const ModuleState::Global& g : module_->globals)
+      HIDET_REQUIRE(g.var.var.get() != place, ErrorCode::usage, at.text(), "the ",
+                    ir::name(function_.kind), " function '", function_.name,
+                    "' stores to the global variable '", g.var.var->name,
+                    "', which is constant on the CPU; pass memory as an argument");
   for (const Frame& f : frames_) {
     auto used = f.outer_uses.find(place);
     HIDET_REQUIRE(used == f.outer_uses.end(), ErrorCode::usage, used->second.text(),

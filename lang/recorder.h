@@ -202,7 +202,9 @@ FunctionRecorder& recording(SourceLoc at, const char* what);
 /// What all of `list` read.
 std::vector<ir::Read> reads_of(const std::vector<ir::Located>& list);
 
-/// `v` as a value of `type` where C would convert it; `what` is for the error.
+/// Throws Error(usage) where an argument of `name` is a Value() that was never given one.
+void require_values(const char* name, const std::vector<ir::Located>& args);
+/// `v` as a value of `type` where C would convert it; `what` is for the error. Without a value: `v`, for require_values.
 ir::Located coerced(const ir::Located& v, const ir::Type& type, const char* what);
 /// Throws Error(usage) where the row `name` of the table of primitives does not take these operands or give this type.
 void require_signature(const char* name, const std::vector<ir::Located>& args, const ir::Type& type,

@@ -90,6 +90,7 @@ void asm_(const std::string& text, std::initializer_list<AsmOut> outputs,
     if (o.constraint[0] == '+') read_and_written.push_back(o.var);
   }
   for (const AsmIn& i : inputs) {
+    require_values("asm_", {i.value});
     in_constraints.push_back(i.constraint);
     ins.push_back(i.value.value.expr());
     uses.push_back(&i.value.value);

@@ -16,20 +16,20 @@ void require_count(int count, const char* name, SourceLoc at) {
                 " moves 1, 2 or 4 matrices, not ", count);
 }
 
-std::string type_of(const Located& v) { return v.value.expr() ? v.value.type().text() : "nothing"; }
 /// The bits of v, which has 32 or 64.
 Located word_of(const char* name, const Located& v) {
-  HIDET_REQUIRE(v.value.expr() && v.value.type().is_scalar() &&
-                    (v.value.dtype().bits() == 32 || v.value.dtype().bits() == 64),
-                ErrorCode::usage, v.loc.text(), name, " takes a value of 32 or 64 bits, not ",
-                type_of(v));
+  require_values(name, {v});
+  HIDET_REQUIRE(
+      v.value.type().is_scalar() && (v.value.dtype().bits() == 32 || v.value.dtype().bits() == 64),
+      ErrorCode::usage, v.loc.text(), name, " takes a value of 32 or 64 bits, not ",
+      v.value.type().text());
   return {reinterpret(v, Type(v.value.dtype().bits() == 32 ? u32 : u64)), v.loc};
 }
 Value redux(const char* name, const Located& v, bool signed_too) {
-  const bool fine = v.value.expr() &&
-                    (v.value.type() == Type(u32) || (signed_too && v.value.type() == Type(i32)));
+  require_values(name, {v});
+  const bool fine = v.value.type() == Type(u32) || (signed_too && v.value.type() == Type(i32));
   HIDET_REQUIRE(fine, ErrorCode::usage, v.loc.text(), name, " takes ",
-                signed_too ? "i32 or u32" : "u32", ", not ", type_of(v));
+                signed_too ? "i32 or u32" : "u32", ", not ", v.value.type().text());
   return exchange(name, {v});
 }
 }  // namespace
@@ -41,6 +41,7 @@ Value ldmatrix(const Located& row, int count, bool transposed) {
   return bound("ldmatrix", {row}, type, {count, transposed}, row.loc);
 }
 void stmatrix(const Located& row, const Located& fragment, bool transposed) {
+  require_values("stmatrix", {row, fragment});
   const Type& t = fragment.value.type();
   HIDET_REQUIRE(t.is_arithmetic() && t.dtype() == u32, ErrorCode::usage, row.loc.text(),
                 "stmatrix takes a vector of u32, not ", t.text());

@@ -205,7 +205,8 @@ void Compiler::stmt(const Stmt& s) {
     }
     case Kind::Store: {
       const Store& st = *as<Store>(s);
-      const int32_t base = cell(st.base), index = widened(st.index), value = cell(st.value);
+      const int32_t base = cell(st.base), index = index_behind(st.base, st.index),
+                    value = cell(st.value);
       require(st.value->type.dtype());
       emit({Op::store,
             0,

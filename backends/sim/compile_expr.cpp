@@ -174,7 +174,7 @@ void Compiler::binary(const Binary& b, int32_t dst) {
 
 void Compiler::call(const Call& c, int32_t dst) {
   const ir::Function* f = env_.module.find(c.callee);
-  if (!f) refuse("a call of the extern function '" + c.callee + "'");
+  if (!f) return call_extern(c, dst);
   const Compiled& callee = done_.at(f);
   HIDET_REQUIRE(c.args.size() == callee.params.size(), ErrorCode::usage, loc_.text(), "'", c.callee,
                 "' takes ", callee.params.size(), " arguments, not ", c.args.size());
@@ -195,6 +195,13 @@ int32_t Compiler::pointer_access(const Expr& base) {
   x.tensor = as<Var>(base);
   out_.accesses.push_back(std::move(x));
   return static_cast<int32_t>(out_.accesses.size() - 1);
+}
+
+int32_t Compiler::index_behind(const Expr& pointer, const Expr& index) {
+  const Type& to = pointer->type.is_pointer() ? pointer->type.pointee() : pointer->type;
+  if (!to.is_vector()) return widened(index);
+  const Expr lanes = make_int(to.lanes(), Type(i64));
+  return widened(make_binary(BinaryOp::mul, make_cast(index, Type(i64)), lanes));
 }
 
 int32_t Compiler::access(const Expr& tensor, const std::vector<Expr>& indices) {
@@ -430,7 +437,7 @@ void Compiler::expression(const Expr& e, int32_t dst) {
       const Load& l = *as<Load>(e);
       if (l.type.is_pointer()) refuse("pointers in memory");
       require(l.type.dtype());
-      const int32_t base = cell(l.base), index = widened(l.index);
+      const int32_t base = cell(l.base), index = index_behind(l.base, l.index);
       emit({Op::load, 0, code_of(l.type), {}, lanes, dst, base, index, pointer_access(l.base)});
       return;
     }

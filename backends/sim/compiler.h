@@ -91,6 +91,7 @@ class Compiler {
   int32_t cell(const Expr& e);
   void binary(const Binary& b, int32_t dst);
   void call(const Call& c, int32_t dst);
+  void call_extern(const Call& c, int32_t dst);
   void prim(const Prim& p, int32_t dst);
   bool hopper(const Prim& p, int32_t dst);
   void hinted(const Prim& p, int32_t dst);
@@ -101,6 +102,8 @@ class Compiler {
   int32_t access(const Expr& tensor, const std::vector<Expr>& indices);
   int32_t offset(const Expr& tensor, const std::vector<Expr>& indices, bool guarded, int lanes,
                  int32_t access, size_t* outside);
+  /// The number of the element behind a pointer: vectors count as their lanes.
+  int32_t index_behind(const Expr& pointer, const Expr& index);
   int32_t widened(const Expr& e) { return cell(make_cast(e, Type(i64))); }
 
   const Environment& env_;

@@ -72,7 +72,8 @@ enum class Op : uint8_t {
   aligned,  ///< a: pointer, c: what its address is a multiple of, as was promised (sub 0) or an atomic needs
   sane,  ///< b: right operand of the division (sub 0) or shift (sub 1) that follows
   launch,
-  hopper,  ///< sub: Hopper; c: number of its HopperCall
+  call_extern,  ///< c: number of its ExternCall
+  hopper,       ///< sub: Hopper; c: number of its HopperCall
 };
 
 constexpr int kWarp = 32;
@@ -130,6 +131,12 @@ struct HopperCall {
   std::vector<int64_t> attrs;
 };
 
+/// A call of a function of the host program.
+struct ExternCall {
+  const ir::ExternFunc* function;  ///< of the machine's module
+  std::vector<int32_t> args;       ///< cells
+};
+
 struct Program {
   std::string name;
   bool on_gpu = false;
@@ -148,6 +155,7 @@ struct Program {
   std::vector<ForTable> fors;
   std::vector<LaunchTable> launches;
   std::vector<HopperCall> hopper_calls;
+  std::vector<ExternCall> extern_calls;
   std::vector<std::string> texts;                                 ///< messages and formats
   std::vector<std::vector<std::pair<int32_t, ir::Type>>> prints;  ///< arguments of printf
   int64_t shared_bytes = 0, dynamic_bytes = 0, register_bytes = 0;

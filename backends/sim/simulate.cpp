@@ -16,6 +16,7 @@ namespace {
 std::string text_of(const SimArg& arg) {
   if (const bool* b = std::get_if<bool>(&arg)) return *b ? "true" : "false";
   if (const int64_t* i = std::get_if<int64_t>(&arg)) return std::to_string(*i);
+  if (const uint64_t* i = std::get_if<uint64_t>(&arg)) return std::to_string(*i);
   if (const double* d = std::get_if<double>(&arg)) return detail::concat(*d);
   const Tensor& t = std::get<Tensor>(arg);
   return t.defined() ? t.describe() : "an empty tensor";
@@ -105,9 +106,11 @@ Cell Machine::argument(const ir::Function& f, size_t i, const SimArg& arg) {
     require(type.is_float());
     return from_double(*d, type);
   }
-  const int64_t v = std::get<int64_t>(arg);
-  require(!type.is_boolean() && (type.is_float() || ir::fits(v, type)));
-  return type.is_float() ? from_double(static_cast<double>(v), type) : Cell{.i = v};
+  const uint64_t* u = std::get_if<uint64_t>(&arg);
+  const int64_t v = u ? static_cast<int64_t>(*u) : std::get<int64_t>(arg);
+  const DType from = u ? u64 : i64;
+  require(!type.is_boolean() && (type.is_float() || ir::fits(v, from, type)));
+  return type.is_float() ? from_double(ir::int_to_double(v, from), type) : Cell{.i = v};
 }
 
 /// Gives every object its granules of shadow memory; objects that overlap share them.

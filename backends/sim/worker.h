@@ -142,6 +142,8 @@ class Worker {
                             int32_t at) const;
   void print(const Warp& w, int lane, const Program& p, const Inst& in) const;
   void scratch(const Warp& w, const Inst& in);
+  // extern.cpp
+  void call_extern(const Block& block, const Warp& w, const Inst& in, int32_t at);
   void sane(const Block& block, const Warp& w, uint32_t mask, const Inst& in, int32_t at) const;
 
   // memory.cpp

@@ -22,6 +22,14 @@ bool fits(int64_t v, DType t) {
   return wrap_int(v, t) == v;
 }
 
+bool fits(int64_t v, DType from, DType to) {
+  return from == u64 && v < 0 ? to == u64 : fits(v, to);
+}
+
+std::string int_text(int64_t v, DType t) {
+  return t == u64 ? std::to_string(static_cast<uint64_t>(v)) : std::to_string(v);
+}
+
 double round_to(double v, DType t) {
   switch (t.code()) {
     case DTypeCode::f16: return f16_to_f32(f64_to_f16(v));

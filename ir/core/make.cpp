@@ -48,9 +48,11 @@ Expr retype(const Expr& e, DType to, SourceLoc loc) {
     HIDET_REQUIRE(e->type.dtype().is_boolean() == to.is_boolean(), ErrorCode::usage, loc.text(),
                   "a constant of type ", e->type.text(), " meets an operand of type ", to.name(),
                   "; cast one of them");
-    if (to.is_float()) return make_float(static_cast<double>(i->value), Type(to), loc);
-    HIDET_REQUIRE(fits(i->value, to), ErrorCode::usage, loc.text(), "the constant ", i->value,
-                  " does not fit ", to.name(), " of the other operand; cast one of them");
+    const DType from = e->type.dtype();
+    if (to.is_float()) return fold_cast(e, to, loc);
+    HIDET_REQUIRE(fits(i->value, from, to), ErrorCode::usage, loc.text(), "the constant ",
+                  int_text(i->value, from), " does not fit ", to.name(),
+                  " of the other operand; cast one of them");
     return make_int(i->value, Type(to), loc);
   }
   const FloatImm* f = as<FloatImm>(e);
@@ -77,8 +79,9 @@ void unify(Expr& a, Expr& b, const char* op, SourceLoc loc) {
                 "'", op, "' takes numbers, not ", a->type.text(), " and ", b->type.text());
   if (!(a->type.dtype() == b->type.dtype())) {
     if (is_imm(a) && is_imm(b)) {
-      const bool to_b =
-          b->type.dtype().is_float() || b->type.dtype().bits() > a->type.dtype().bits();
+      const bool to_b = b->type.dtype().is_float() ||
+                        b->type.dtype().bits() > a->type.dtype().bits() ||
+                        (b->type.dtype() == u64 && a->type.dtype() == i64);
       if (a->type.dtype().is_float() && !to_b) b = retype(b, a->type.dtype(), loc);
       else if (to_b &&
                !(a->type.dtype().is_float() && b->type.dtype().bits() < a->type.dtype().bits()))

@@ -89,16 +89,31 @@ std::string Parser::name_or_string(const char* what) {
   if (peek().kind != Token::Kind::name && peek().kind != Token::Kind::string) expected(what);
   return next().text;
 }
-int64_t Parser::integer(const char* what, int64_t least, int64_t most) {
+bool Parser::Number::fits(DType t) const {
+  return negative ? t.is_signed() && signed_value() <= 0 && signed_value() >= t.min_int()
+                  : size <= t.max_int();
+}
+Parser::Number Parser::whole_number(const char* what) {
   const Token t = peek();
-  const std::string sign = take("-") ? "-" : "";
+  Number n;
+  n.negative = take("-");
   if (peek().kind != Token::Kind::integer) expected(what);
-  const std::string text = sign + next().text;
+  const std::string digits = next().text;
   errno = 0;
   char* end = nullptr;
-  const bool hex = text.find('x') != std::string::npos;
-  const int64_t v = std::strtoll(text.c_str(), &end, hex ? 16 : 10);
-  if (errno || *end) fail(t, "the number " + text.substr(0, 40) + " does not fit 64 bits");
+  const bool hex = digits.find('x') != std::string::npos;
+  n.size = std::strtoull(digits.c_str(), &end, hex ? 16 : 10);
+  if (errno || *end || (n.negative && n.size > uint64_t{1} << 63))
+    fail(t, "the number " + (n.negative ? "-" + digits : digits).substr(0, 40) +
+                " does not fit 64 bits");
+  n.negative = n.negative && n.size > 0;
+  return n;
+}
+int64_t Parser::integer(const char* what, int64_t least, int64_t most) {
+  const Token t = peek();
+  const Number n = whole_number(what);
+  if (!n.fits(i64)) fail(t, "the number " + n.text() + " does not fit 64 bits");
+  const int64_t v = n.signed_value();
   if (v < least || v > most)
     fail(t, "expected " + std::string(what) + " from " + std::to_string(least) + " to " +
                 std::to_string(most) + ", not " + std::to_string(v));

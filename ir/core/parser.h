@@ -33,6 +33,15 @@ class Parser {
   SourceLoc loc(const Token& t) const;
   std::string word(const char* what);  ///< a plain name
   std::string name_or_string(const char* what);
+  /// A whole number as the text says it.
+  struct Number {
+    bool negative = false;
+    uint64_t size = 0;
+    int64_t signed_value() const { return static_cast<int64_t>(negative ? 0 - size : size); }
+    bool fits(DType t) const;
+    std::string text() const { return (negative ? "-" : "") + std::to_string(size); }
+  };
+  Number whole_number(const char* what);
   int64_t integer(const char* what, int64_t least, int64_t most);
   double number();
   std::vector<int64_t> integers(std::string_view close, int64_t least, int64_t most);

@@ -313,11 +313,11 @@ Expr Parser::literal() {
   if (!real && n.kind != Token::Kind::integer) expected("an expression", n);
   at_ -= 1;
   double value = 0;
-  int64_t whole = 0;
+  Number whole;
   if (real) value = negative ? -number() : number();
   else {
     if (negative) at_ -= 1;
-    whole = integer("an integer", kMin, kMax);
+    whole = whole_number("an integer");
   }
   Type type(real ? f32 : i32);
   const Token colon = peek();
@@ -330,9 +330,8 @@ Expr Parser::literal() {
   }
   const DType dtype = type.dtype();
   if (real) return make_float(value, type, loc(t));
-  if (wrap_int(whole, dtype) != whole)
-    fail(t, std::to_string(whole) + " is no value of " + dtype.name());
-  return make_int(whole, type, loc(t));
+  if (!whole.fits(dtype)) fail(t, whole.text() + " is no value of " + dtype.name());
+  return make_int(whole.signed_value(), type, loc(t));
 }
 
 Expr Parser::address() {

@@ -3,6 +3,7 @@
 // Needs: any module. Leaves: text without places in the user's program. Threading: thread-safe.
 #include "core/text.h"
 
+#include <hidet/ir/fold.h>
 #include <hidet/ir/passes.h>
 #include <hidet/ir/rewriter.h>
 #include <hidet/ir/task.h>
@@ -173,7 +174,7 @@ class Printer {
     switch (e->kind) {
       case Kind::IntImm:
         if (e->type.dtype().is_boolean()) return as<IntImm>(e)->value ? "true" : "false";
-        return std::to_string(as<IntImm>(e)->value);
+        return int_text(as<IntImm>(e)->value, e->type.dtype());
       case Kind::FloatImm: return number(as<FloatImm>(e)->value);
       case Kind::StringImm: return quoted(as<StringImm>(e)->value);
       case Kind::Var: return name(*as<Var>(e));

@@ -35,8 +35,13 @@ const Node* place_of(const Expr& base) {
 }
 
 Value::Value(const DimExpr& dim) : expr_(to_expr(dim)) {}
-Expr Value::immediate(int64_t v, bool is_bool) {
+const Type& Value::no_type() {
+  static const Type none;
+  return none;
+}
+Expr Value::immediate(int64_t v, bool is_bool, bool is_unsigned) {
   if (is_bool) return make_bool(v != 0);
+  if (is_unsigned && v < 0) return make_int(v, Type(u64));
   const bool small =
       v >= std::numeric_limits<int32_t>::min() && v <= std::numeric_limits<int32_t>::max();
   return make_int(v, Type(small ? i32 : i64));
@@ -109,9 +114,9 @@ Expr coerce(const Value& v, const Type& to, const std::string& what, SourceLoc l
   HIDET_REQUIRE(lanes && (imm || ints || from.dtype() == to.dtype()), ErrorCode::usage, loc.text(),
                 what, " of type ", to.text(), " is given ",
                 is_float_imm ? "a floating-point constant" : from.text(), "; cast it");
-  HIDET_REQUIRE(!i || !ints || fits(i->value, to.dtype()), ErrorCode::usage, loc.text(), what,
-                " of type ", to.text(), " is given the constant ", i ? i->value : 0,
-                ", which does not fit");
+  HIDET_REQUIRE(!i || !ints || fits(i->value, from.dtype(), to.dtype()), ErrorCode::usage,
+                loc.text(), what, " of type ", to.text(), " is given the constant ",
+                i ? int_text(i->value, from.dtype()) : "", ", which does not fit");
   return make_cast(v.expr(), to, loc);
 }
 
@@ -186,6 +191,12 @@ HIDET_COMPOUND(+=, add)
 HIDET_COMPOUND(-=, sub)
 HIDET_COMPOUND(*=, mul)
 HIDET_COMPOUND(/=, div)
+HIDET_COMPOUND(%=, mod)
+HIDET_COMPOUND(&=, bit_and)
+HIDET_COMPOUND(|=, bit_or)
+HIDET_COMPOUND(^=, bit_xor)
+HIDET_COMPOUND(<<=, shl)
+HIDET_COMPOUND(>>=, shr)
 #undef HIDET_COMPOUND
 
 }  // namespace hidet::ir

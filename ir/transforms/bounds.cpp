@@ -148,18 +148,18 @@ Interval Bounds::binary(const Binary& b) {
   }
 }
 
-/// Indices of threads and blocks, from the launch where that is constant.
-Interval Bounds::prim(const Prim& p) const {
+/// Indices of threads and blocks, from the launch: its extents are expressions of the arguments.
+Interval Bounds::prim(const Prim& p) {
   const Interval all = whole_range(p.type.dtype());
   const auto is = [&](const char* with) { return p.name.rfind(with, 0) == 0; };
   const bool block = is("thread_idx_") || is("block_dim_");
   if (!block && !is("block_idx_") && !is("grid_dim_")) return all;
   const size_t axis = static_cast<size_t>(p.name.back() - 'x');
   if (axis > 2) return all;
-  int64_t most = block ? kMostBlock[axis] : kMostGrid[axis], n;
-  const bool kernel = f_.kind == FuncKind::cuda_kernel;
+  int64_t most = block ? kMostBlock[axis] : kMostGrid[axis];
   const std::vector<Expr>& extents = block ? f_.launch.block : f_.launch.grid;
-  if (kernel && axis < extents.size() && is_const_int(extents[axis], &n)) most = std::min(most, n);
+  if (f_.kind == FuncKind::cuda_kernel && axis < extents.size() && known(extents[axis]))
+    most = std::clamp<int64_t>(of(extents[axis]).high, 1, most);
   return is("thread_idx_") || is("block_idx_") ? Interval{0, most - 1} : Interval{1, most};
 }
 

@@ -29,7 +29,7 @@ class Bounds {
  private:
   Interval derive(const Expr& e);
   Interval binary(const Binary& b);
-  Interval prim(const Prim& p) const;
+  Interval prim(const Prim& p);
 
   struct Loop {
     Expr begin, end, step;

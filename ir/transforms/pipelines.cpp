@@ -127,6 +127,7 @@ std::vector<Pass> lowering(Target target) {
   // 64-bit index arithmetic costs a GPU two instructions or more; a CPU nothing.
   out.push_back(target == Target::cuda ? narrow_indices() : carry_quotients());
   for (Pass& p : std::vector<Pass>{widen_halves(), fold_branches()}) out.push_back(std::move(p));
+  if (target == Target::cuda) out.push_back(wrap_integers());
   return out;
 }
 
@@ -134,7 +135,7 @@ std::vector<Pass> all_passes() {
   return {lower_launches(), lower_mappings(),    split_vectors(), lower_guards(),
           lower_tensors(),  symbols_to_params(), unroll_loops(),  vectorize_loops(),
           widen_halves(),   narrow_indices(),    widen_loops(),   carry_quotients(),
-          simplify(),       fold_branches()};
+          wrap_integers(),  simplify(),          fold_branches()};
 }
 
 }  // namespace hidet::ir

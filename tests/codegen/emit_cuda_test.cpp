@@ -109,6 +109,41 @@ TEST(VectorAccess, OfAnyWidthAndOnlyOfTheSideTaken) {
     }
 }
 
+// Signed overflow has a meaning: the compiler may not conclude that a + 1 > a, -a > 0 or a << 1 >> 1 == a.
+TEST(Overflow, OfSignedArithmeticWraps) {
+  for (const DType t : {i32, i64}) {
+    const VarRef y = make_var("y", Type::pointer(Type(boolean))), a = make_var("a", Type(t));
+    const Expr one = make_int(1, Type(t)), two = make_int(2, Type(t)), zero = make_int(0, Type(t));
+    const auto op = [](BinaryOp o, const Expr& x, const Expr& z) { return make_binary(o, x, z); };
+    const Expr negative = op(BinaryOp::lt, a, zero);
+    const Expr tests[] = {
+        op(BinaryOp::gt, op(BinaryOp::add, a, one), a),
+        op(BinaryOp::lt, op(BinaryOp::sub, a, one), a),
+        op(BinaryOp::eq, op(BinaryOp::div, op(BinaryOp::mul, a, two), two), a),
+        op(BinaryOp::logical_and, negative, op(BinaryOp::lt, make_unary(UnaryOp::neg, a), zero)),
+        op(BinaryOp::eq, op(BinaryOp::shr, op(BinaryOp::shl, a, one), one), a)};
+    for (const Expr& test : tests) {
+      Function k;
+      k.name = "k";
+      k.kind = FuncKind::cuda_kernel;
+      k.params = {y, a};
+      k.launch.grid = k.launch.block = {make_int(1, Type(i32))};
+      k.body = make_stmt<Store>({}, y, make_int(0, Type(i32)), test);
+      Module m;
+      m.name = "m";
+      m.functions = {k};
+      const Module lowered = run_passes(m, lowering(Target::cuda));
+      const backends::CudaUnit unit{"k", codegen::emit_cuda(lowered),
+                                    codegen::kernel_names(lowered)};
+      const std::vector<uint8_t> ptx =
+          backends::compile_cuda(std::span(&unit, 1), {.target = "ptx"});
+      EXPECT_NE(std::string(ptx.begin(), ptx.end()).find("[k_param_1]"), std::string::npos)
+          << "decided when compiling:\n"
+          << print(test);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, Text, ::testing::Values("sm_80", "sm_90a"));
 
 }  // namespace

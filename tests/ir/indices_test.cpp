@@ -96,6 +96,66 @@ TEST(Indices, NarrowedExpressionsKeepTheirValues) {
   EXPECT_GT(narrowed, 300) << "nearly nothing was narrowed";
 }
 
+/// `e` of a function that has these parameters and statements, for `args`.
+int64_t value_of(const Function& f, const Stmt& lets, const Expr& e,
+                 const std::vector<Cell>& args) {
+  Function g = f;
+  g.returns = e->type;
+  g.body = make_seq({lets, make_stmt<Return>({}, e)});
+  const Module m = module_of(g);
+  return static_cast<int64_t>(Machine(m).call(m.functions[0], args, {{}, {}}).i);
+}
+
+// f(a, b) on a GPU: equal before and after, and no signed sum, difference, product or negation is left that passes its type.
+TEST(Indices, WrappedExpressionsKeepTheirValues) {
+  Generator g(test_seed(), {});
+  int wrapped = 0, kept = 0;
+  for (int round = 0; round < 2000; round++) {
+    const DType t = g.pick(2) ? i32 : i64;
+    const std::vector<VarRef> params = {make_var("a", Type(i64)), make_var("b", Type(i64))};
+    std::vector<VarRef> vars;
+    std::vector<Stmt> body;
+    for (int i = 0; i < 3; i++) {
+      vars.push_back(make_var("v", Type(i64)));
+      body.push_back(make_stmt<DeclVar>({}, vars.back(), bounded(g, Expr(params[g.pick(2)]))));
+    }
+    Expr value = make_cast(arithmetic(g, vars, 3), Type(t));
+    value = op(BinaryOp::add, value, make_unary(UnaryOp::neg, make_cast(vars[0], Type(t))));
+    Function f = function_of(params, {make_seq(body), make_stmt<Return>({}, value)}, Type(t));
+    f.kind = FuncKind::cuda_internal;
+    const Module before = module_of(f), after = run_passes(before, {wrap_integers()});
+    verify(after);
+    const Seq& all = *as<Seq>(after.functions[0].body);
+    const Stmt lets = make_seq({all.body.begin(), all.body.end() - 1});
+    std::vector<const Binary*> operations;
+    visit_all(after.functions[0].body, [&](const Node& n) {
+      const Binary* b = as<Binary>(&n);
+      if (b && b->op <= BinaryOp::mul && b->type.dtype().is_signed()) operations.push_back(b);
+      wrapped += b && (b->type == Type(u32) || b->type == Type(u64));
+    });
+    kept += static_cast<int>(operations.size());
+    for (int k = 0; k < 20; k++) {
+      const std::vector<Cell> args = {{edge(g), 0}, {g.pick(2) ? edge(g) : g.integer(), 0}};
+      ASSERT_EQ(static_cast<int64_t>(Machine(after).call(after.functions[0], args, {{}, {}}).i),
+                static_cast<int64_t>(Machine(before).call(before.functions[0], args, {{}, {}}).i))
+          << print(before) << print(after);
+      for (const Binary* b : operations) {
+        const __int128 x = value_of(after.functions[0], lets, b->a, args),
+                       y = value_of(after.functions[0], lets, b->b, args);
+        const __int128 exact = b->op == BinaryOp::add   ? x + y
+                               : b->op == BinaryOp::sub ? x - y
+                                                        : x * y;
+        const DType d = b->type.dtype();
+        ASSERT_TRUE(exact >= d.min_int() && exact <= static_cast<__int128>(d.max_int()))
+            << print(Expr(b)) << "\n"
+            << print(after);
+      }
+    }
+  }
+  EXPECT_GT(wrapped, 300) << "nearly nothing wraps";
+  EXPECT_GT(kept, 300) << "nearly nothing stays";
+}
+
 // Loops that begin near 0, 2^31 or 2^63, divisors of every kind: what the body stores is the same.
 TEST(Indices, CountedQuotientsKeepTheirValues) {
   Generator g(test_seed(), {});

@@ -185,7 +185,6 @@ TEST(Edges, ValuesThatWereNeverGiven) {
   EXPECT_MISSING("cast", cast(Value(), f32));
   EXPECT_MISSING("select", select(n > 1, Value(), 1.f));
   EXPECT_MISSING("[]", x[Value()]);
-  EXPECT_MISSING("[]", lang::load(Value(), 4));
   EXPECT_MISSING("()", view(x, tensor(f32, {4}))(Value()));
   EXPECT_MISSING("lane", lane(Value(), 0));
   EXPECT_MISSING("broadcast", broadcast(Value(), 4));

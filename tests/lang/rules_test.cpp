@@ -126,7 +126,7 @@ TEST(Rules, Tensors) {
   EXPECT_EQ(in_function([](auto&, auto x, auto) { view("t", x, Type(f32)); }),
             "view() makes a tensor, not f32");
   EXPECT_EQ(in_function([](auto&, auto, auto n) { global("t", n, {4}); }),
-            "global() takes a pointer");
+            "global() takes a pointer, not i32");
   EXPECT_EQ(in_function([](auto&, auto, auto) { registers("t", f32, {4}).ptr(0); }),
             "a tensor in registers has no address");
   EXPECT_EQ(in_function([](auto&, auto x, auto) { global("t", x, {4, 4}).slice({0}, {2}); }),
@@ -140,7 +140,7 @@ TEST(Rules, Tensors) {
   EXPECT_EQ(in_function([](auto&, auto x, auto) { (void)x.read({0}); }),
             "read() takes a tensor, not ptr(f32)");
   EXPECT_EQ(in_function([](auto&, auto x, auto) { global("t", x, {4}).store({0}, x); }),
-            "store() takes a value");
+            "store() takes a number or a vector, not ptr(f32)");
   EXPECT_EQ(in_function([](auto&, auto x, auto) { let("v", global("t", x, {4, 4})(0)); }),
             "tensor 't' of rank 2 takes 2 indices, not 1");
 }

@@ -14,7 +14,7 @@ namespace hidet::backends {
 
 /// One argument: a boolean, an integer, a floating-point number, or a CPU tensor (passed as a pointer that
 /// knows its extent; an address without a tensor cannot be checked and is not taken).
-using SimArg = std::variant<bool, int64_t, double, Tensor>;
+using SimArg = std::variant<bool, int64_t, uint64_t, double, Tensor>;
 
 struct SimOptions {
   bool checks = true;  ///< races, unwritten memory; bounds are always checked

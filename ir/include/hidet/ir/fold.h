@@ -4,12 +4,18 @@
 #pragma once
 #include <hidet/ir/expr.h>
 
+#include <string>
+
 namespace hidet::ir {
 
 /// `v` wrapped to the width and sign of an integer (or boolean: v != 0) dtype.
 int64_t wrap_int(int64_t v, DType dtype);
 /// True where `v` is a value of the integer dtype (u64: any non-negative v).
 bool fits(int64_t v, DType dtype);
+/// The same for an integer of `from` (u64 patterns are unsigned).
+bool fits(int64_t v, DType from, DType to);
+/// An integer of `dtype` in decimal digits (u64 patterns are unsigned).
+std::string int_text(int64_t v, DType dtype);
 /// `v` rounded to a float dtype (f16, bf16, f32, f64).
 double round_to(double v, DType dtype);
 /// float -> int conversion: saturates, NaN gives 0; the u64 result as a bit pattern.

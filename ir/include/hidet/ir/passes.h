@@ -32,6 +32,7 @@ Pass widen_halves();  ///< f16 and bf16 arithmetic through f32, rounded at each 
 Pass narrow_indices();  ///< 64-bit integer arithmetic whose values provably fit 32 bits is done in 32 bits
 Pass widen_loops();  ///< loops whose last step may pass their type count wider; a step that may be 0 is asserted
 Pass carry_quotients();  ///< quotients and remainders of a loop variable by an invariant divisor are counted along
+Pass wrap_integers();  ///< signed sums, differences, products and negations that may pass their type are done unsigned, where C++ defines it
 Pass simplify();       ///< constant folding and the integer rules, proved by bounds
 Pass fold_branches();  ///< ifs and selects with constant conditions, empty loops, dead declarations
 

@@ -34,14 +34,18 @@ class Value : public Recordable {
   explicit Value(Expr e) : expr_(std::move(e)) {}
   Value(Expr e, std::vector<Read> reads) : expr_(std::move(e)), reads_(std::move(reads)) {}
   Value(const DimExpr& dim);
+  /// i32 where it fits, else i64, else u64.
   template <std::integral T>
-  Value(T v) : expr_(immediate(static_cast<int64_t>(v), std::is_same_v<T, bool>)) {}
+    requires(sizeof(T) <= sizeof(int64_t))
+  Value(T v)
+      : expr_(immediate(static_cast<int64_t>(v), std::is_same_v<T, bool>, std::is_unsigned_v<T>)) {}
   template <std::floating_point T>
   Value(T v) : expr_(float_immediate(static_cast<double>(v), std::is_same_v<T, float>)) {}
 
+  /// Null of a Value() that was never given a value; its type is void.
   const Expr& expr() const { return expr_; }
-  const Type& type() const { return expr_->type; }
-  DType dtype() const { return expr_->type.dtype(); }
+  const Type& type() const { return expr_ ? expr_->type : no_type(); }
+  DType dtype() const { return type().dtype(); }
   const std::vector<Read>& reads() const { return reads_; }
 
   /// p[i]: the element behind a pointer, or of a rank-1 tensor. Assignable while a temporary.
@@ -51,7 +55,8 @@ class Value : public Recordable {
   ElementProxy operator()(const Located& first, const Rest&... rest) const;
 
  private:
-  static Expr immediate(int64_t v, bool is_bool);
+  static const Type& no_type();
+  static Expr immediate(int64_t v, bool is_bool, bool is_unsigned);
   static Expr float_immediate(double v, bool single);
   Expr expr_;
   std::vector<Read> reads_;
@@ -96,6 +101,12 @@ class ElementProxy : public Recordable {
   void operator-=(const Located& v) &&;
   void operator*=(const Located& v) &&;
   void operator/=(const Located& v) &&;
+  void operator%=(const Located& v) &&;
+  void operator&=(const Located& v) &&;
+  void operator|=(const Located& v) &&;
+  void operator^=(const Located& v) &&;
+  void operator<<=(const Located& v) &&;
+  void operator>>=(const Located& v) &&;
   /// Elements of elements (pointer to pointer, tensor rows are not proxies).
   ElementProxy operator[](const Located& index) const;
 

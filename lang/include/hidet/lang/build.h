@@ -37,12 +37,13 @@ ModuleData compile_module(const ir::Module& module, const BuildOptions& options 
 std::vector<FunctionInfo> public_functions(const ir::Module& module);
 
 /// An argument of a simulation. Tensors are on the CPU; their extents are what bounds are checked against.
-using SimArg = std::variant<bool, int64_t, double, Tensor>;
+using SimArg = std::variant<bool, int64_t, uint64_t, double, Tensor>;
 inline SimArg sim_arg(bool v) { return v; }
 inline SimArg sim_arg(const Tensor& v) { return v; }
 template <std::integral T>
 SimArg sim_arg(T v) {
-  return static_cast<int64_t>(v);
+  if constexpr (std::is_unsigned_v<T>) return static_cast<uint64_t>(v);
+  else return static_cast<int64_t>(v);
 }
 template <std::floating_point T>
 SimArg sim_arg(T v) {

@@ -5,6 +5,7 @@
 // Threading: one thread at a time.
 #pragma once
 #include <hidet/lang/build.h>
+#include <hidet/lang/global.h>
 #include <hidet/lang/space.h>
 #include <hidet/lang/types.h>
 
@@ -89,7 +90,7 @@ class ScriptModule {
 
   /// A variable of the module: a scalar or a tensor. Constant on the CPU, mutable in CUDA functions; a
   /// module may use it on one side only. Without `init`: zeros.
-  Handle global_var(const std::string& name, const Type& type, std::vector<double> init = {},
+  Global global_var(const std::string& name, const Type& type, std::vector<double> init = {},
                     Here at = Here::current());
   /// A function of the host program; public and cpu functions may call it.
   FuncHandle extern_func(const std::string& name, const std::vector<Type>& params,
