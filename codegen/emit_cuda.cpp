@@ -30,21 +30,24 @@ typedef unsigned long long uint64_t;
 __device__ int* hidet_error_word;
 )";
 
-// Meaning as ir/core/fold.h says.
+// Meaning as ir/core/fold.h says. Quotients and remainders divide without a condition, by the same divisor, so that the compiler
+// makes one division of both.
 constexpr const char kHelpers[] =
     R"(template <class T> __device__ __forceinline__ T hidet_max(T a, T b) { return (b > a) | (b != b) ? b : a; }
 template <class T> __device__ __forceinline__ T hidet_min(T a, T b) { return (b < a) | (b != b) ? b : a; }
 template <class T> __device__ __forceinline__ T hidet_neg(T a) { return T(0ull - (unsigned long long)a); }
-template <class T> __device__ __forceinline__ T hidet_div(T a, T b) { return b == 0 ? T(0) : (T(-1) < T(0) && b == T(-1)) ? hidet_neg(a) : T(a / b); }
-template <class T> __device__ __forceinline__ T hidet_mod(T a, T b) { return b == 0 || (T(-1) < T(0) && b == T(-1)) ? T(0) : T(a % b); }
+template <class T> __device__ __forceinline__ T hidet_divisor(T b) { return b == 0 || (T(-1) < T(0) && b == T(-1)) ? T(1) : b; }
+template <class T> __device__ __forceinline__ T hidet_div(T a, T b) {
+  T q = T(a / hidet_divisor(b));
+  return b == 0 ? T(0) : T(-1) < T(0) && b == T(-1) ? hidet_neg(q) : q;
+}
+template <class T> __device__ __forceinline__ T hidet_mod(T a, T b) { return T(a % hidet_divisor(b)); }
 template <class T> __device__ __forceinline__ T hidet_floordiv(T a, T b) {
-  if (b == 0) return T(0);
-  if (T(-1) < T(0) && b == T(-1)) return hidet_neg(a);
-  return T(a / b - (a % b != 0 && (a < 0) != (b < 0)));
+  T q = hidet_div(a, b);
+  return T(q - (hidet_mod(a, b) != 0 && (a < 0) != (b < 0)));
 }
 template <class T> __device__ __forceinline__ T hidet_floormod(T a, T b) {
-  if (b == 0 || (T(-1) < T(0) && b == T(-1))) return T(0);
-  T r = T(a % b);
+  T r = hidet_mod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? T(r + b) : r;
 }
 template <class T> __device__ __forceinline__ T hidet_shl(T a, T b) { return b >= 0 && b < T(sizeof(T) * 8) ? T((unsigned long long)a << b) : T(0); }

@@ -55,26 +55,23 @@ std::string Prelude::int_binary(BinaryOp op, DType t) {
   const std::string T = t.c_name();
   std::string body;
   const bool is_signed = t.is_signed();
-  const std::string negate = "(" + T + ")(0 - (" + unsigned_of(t).c_name() + ")a)";
+  // Quotients and remainders divide without a condition, by the same divisor: the compiler makes one division of both.
+  const std::string divide =
+      T + " d = " + (is_signed ? "b == 0 || b == -1 ? 1 : b; " : "b == 0 ? 1 : b; ");
+  const std::string quotient =
+      divide + T + " q = (" + T + ")(a / d); q = b == 0 ? 0 : " +
+      (is_signed ? "b == -1 ? (" + T + ")(0 - (" + unsigned_of(t).c_name() + ")q) : q; " : "q; ");
+  const std::string rest = divide + T + " r = (" + T + ")(a % d); ";
   switch (op) {
-    case BinaryOp::div:
-      body = is_signed ? "return b == 0 ? 0 : b == -1 ? " + negate + " : (" + T + ")(a / b);"
-                       : "return b == 0 ? 0 : (" + T + ")(a / b);";
-      break;
-    case BinaryOp::mod:
-      body = is_signed ? "return b == 0 || b == -1 ? 0 : (" + T + ")(a % b);"
-                       : "return b == 0 ? 0 : (" + T + ")(a % b);";
-      break;
+    case BinaryOp::div: body = quotient + "return q;"; break;
+    case BinaryOp::mod: body = rest + "return r;"; break;
     case BinaryOp::floordiv:
-      body = is_signed ? "if (b == 0) return 0; if (b == -1) return " + negate + "; return (" + T +
-                             ")(a / b - (a % b != 0 && (a < 0) != (b < 0)));"
-                       : "return b == 0 ? 0 : (" + T + ")(a / b);";
+      body = quotient + (is_signed ? "return (" + T + ")(q - (a % d != 0 && (a < 0) != (b < 0)));"
+                                   : "return q;");
       break;
     case BinaryOp::floormod:
-      body = is_signed
-                 ? "if (b == 0 || b == -1) return 0; " + T + " r = (" + T +
-                       ")(a % b); return r != 0 && (r < 0) != (b < 0) ? (" + T + ")(r + b) : r;"
-                 : "return b == 0 ? 0 : (" + T + ")(a % b);";
+      body = rest + (is_signed ? "return r != 0 && (r < 0) != (b < 0) ? (" + T + ")(r + b) : r;"
+                               : "return r;");
       break;
     case BinaryOp::shl:
       body = "return b >= 0 && b < " + std::to_string(t.bits()) + " ? (" + T + ")((" +

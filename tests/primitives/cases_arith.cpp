@@ -1,6 +1,7 @@
 // cases_arith.cpp - bits of integers, packed halves, fast approximations.
 #include "primitives/cases.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace hidet::primitives {
@@ -334,7 +335,63 @@ void add_fast(Cases& cases) {
 
 }  // namespace
 
+namespace {
+
+/// Quotients, remainders, floored ones and what overflows, of numbers near the ends of t, against 128-bit arithmetic.
+void add_quotients(Cases& cases) {
+  for (const DType t : {i32, i64, u32, u64}) {
+    const auto fit = [t](double v) {
+      return std::clamp(v, static_cast<double>(t.min_int()),
+                        t.bits() == 64 ? std::ldexp(1, 62) : static_cast<double>(t.max_int()));
+    };
+    std::vector<double> a, b, expected;
+    for (const double x : {0.0, 1.0, 7.0, 0x1p31, 0x1p31 - 1, 0x1p32 + 12345, 0x1p62 + 0x1p30, 1e9})
+      for (const double y : {0.0, 1.0, 2.0, 3.0, 48271.0, 0x1p31 - 1, 0x1p40 + 1})
+        for (const double sign : {1.0, -1.0}) {
+          a.push_back(fit(sign * x)), b.push_back(fit(y));
+          a.push_back(fit(x)), b.push_back(fit(sign * y));
+          a.push_back(t.is_signed() ? static_cast<double>(t.min_int()) : fit(x)),
+              b.push_back(fit(-y));
+        }
+    const auto n = static_cast<int>(a.size());
+    const auto results = [&](size_t i) {
+      const auto x = static_cast<__int128>(a[i]), y = static_cast<__int128>(b[i]);
+      const __int128 q = y == 0 ? 0 : x / y, r = y == 0 ? 0 : x % y;
+      const bool down = r != 0 && (r < 0) != (y < 0);
+      std::vector<double> out;
+      for (const __int128 v : {q, r, q - down, down ? r + y : r, x + y, x - y, x * 3}) {
+        const auto low = static_cast<uint64_t>(v);
+        out.push_back(t == i32   ? static_cast<int32_t>(low)
+                      : t == u32 ? static_cast<double>(static_cast<uint32_t>(low))
+                      : t == i64 ? static_cast<double>(static_cast<int64_t>(low))
+                                 : static_cast<double>(low));
+      }
+      return out;
+    };
+    const size_t kinds = results(0).size();
+    for (size_t k = 0; k < kinds; k++)
+      for (size_t i = 0; i < a.size(); i++) expected.push_back(results(i)[k]);
+    ScriptModule m("quotients");
+    m.cuda_kernel("quotients", [&](Function& f) {
+      auto x = f.arg("x", ptr(t)), y = f.arg("y", ptr(t)), out = f.arg("out", ptr(t));
+      f.grid_dim((n + 63) / 64);
+      f.block_dim(64);
+      auto i = let("i", blockIdx.x * 64 + threadIdx.x);
+      if (auto _ = when(i < n)) {
+        auto p = let("p", x[i]), q = let("q", y[i]);
+        const Value all[] = {p / q, p % q, floordiv(p, q), floormod(p, q), p + q, p - q, p * 3};
+        for (size_t k = 0; k < kinds; k++) out[i + static_cast<int>(k) * n] = all[k];
+      }
+    });
+    cases.push_back(whole("thread_idx_x", std::string("quotients of ") + t.name(), m,
+                          {numbers(t, a), numbers(t, b)},
+                          zeros({static_cast<int64_t>(expected.size())}, t), expected));
+  }
+}
+}  // namespace
+
 void add_arith(Cases& cases) {
+  add_quotients(cases);
   add_bits(cases);
   add_packed(cases);
   add_packed_of_one(cases);
