@@ -46,7 +46,7 @@ std::string bounded(const char* low, const char* high, bool wide) {
          both + "#endif\n";
 }
 
-// 2^t * 2^r for |r| <= 1/2. Worst error 0.81 ULP.
+// 2^t * 2^r for |r| <= 1/2. Worst error of exp2 0.88 ULP, of exp 1.02.
 constexpr const char kPower[] =
     R"(  $V p = $fma(r, ($V){} + 0x1.41fbb2p-13f, ($V){} + 0x1.5f3e52p-10f);
   p = $fma(p, r, ($V){} + 0x1.3b2d5p-7f);
@@ -134,7 +134,7 @@ constexpr const char kTanh[] = R"(  $I sign = ($I)x & (int32_t)0x80000000;
   return ($V)((small & ($I)near) | (~small & ($I)big) | sign);
 )";
 
-// x + x Q(x^2) below 0.921875; above 1 - e^-S(|x|) with x's sign. Worst error 1.18 ULP.
+// x + x Q(x^2) below 0.921875; above 1 - e^-S(|x|) with x's sign. Worst error 1.25 ULP.
 constexpr const char kErf[] = R"(  $I sign = ($I)x & (int32_t)0x80000000;
   $V a = ($V)(($I)x & 0x7fffffff), u = x * x;
   $V s = $fma(u, ($V){} - 0x1.3b4654p-11f, ($V){} + 0x1.478c84p-8f);
