@@ -198,11 +198,18 @@ class CudaEmitter final : public Emitter {
     int64_t n = 1;
     if (g.var->type.is_tensor()) is_const_int(g.var->type.tensor_info().shape.at(0), &n);
     std::string init;
-    for (double v : g.init)
-      init += (init.empty() ? "" : ", ") + expr(make_const(v, g.var->type.dtype()));
+    const DType t = g.var->type.dtype();
+    for (double v : g.init) init += (init.empty() ? "" : ", ") + initial(v, t);
     line("__device__ " + type(Type(g.var->type.dtype())) + " " + names_.of(*g.var) +
          (g.var->type.is_tensor() ? "[" + std::to_string(std::max<int64_t>(n, 1)) + "]" : "") +
          (init.empty() ? "" : " = {" + init + "}") + ";");
+  }
+
+  /// Halves by their bits: a variable in device memory takes no call.
+  std::string initial(double v, DType t) {
+    const std::string raw = t == f16 ? "__half_raw{" : t == bf16 ? "__nv_bfloat16_raw{" : "";
+    if (raw.empty()) return expr(make_const(v, t));
+    return raw + std::to_string(t == f16 ? f64_to_f16(v) : f64_to_bf16(v)) + "}";
   }
 
   void special(const Stmt& s) override {

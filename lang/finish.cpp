@@ -1,6 +1,7 @@
 // finish.cpp - results, launch bounds and the checks when a function's lambda has ended.
 #include "recorder.h"
 
+#include <hidet/ir/fold.h>
 #include <hidet/ir/limits.h>
 #include <hidet/ir/primitives.h>
 #include <hidet/ir/rewriter.h>
@@ -79,7 +80,8 @@ void FunctionRecorder::set_extents(std::vector<Expr>& to, const char* what,
     int64_t n;
     if (is_const_int(v.expr(), &n))
       HIDET_REQUIRE(n >= 1 && n <= limits[i], ErrorCode::usage, loc.text(), what, " ", axes[i],
-                    " of '", function_.name, "' is ", n, "; it must be from 1 to ", limits[i]);
+                    " of '", function_.name, "' is ", int_text(n, v.dtype()),
+                    "; it must be from 1 to ", limits[i]);
     visit_all(v.expr(), [&](const Node& node) {
       const bool fine = node.kind != Kind::Prim && node.kind != Kind::Load &&
                         node.kind != Kind::Element && node.kind != Kind::Call &&

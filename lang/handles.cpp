@@ -1,4 +1,5 @@
 // handles.cpp - variables, tensors in hand, results of calls.
+#include <hidet/ir/fold.h>
 #include <hidet/lang/global.h>
 #include <hidet/runtime/error.h>
 
@@ -67,7 +68,8 @@ void check_part(const Located& begin, const Expr& size, const ir::TensorInfo& in
   (void)ir::is_const_int(begin.value.expr(), &first);
   (void)ir::is_const_int(size, &count);
   HIDET_REQUIRE(first >= 0 && first <= extent && count <= extent - first, ErrorCode::usage,
-                at.text(), "slice() of ", count, " from ", first, " in dimension ", d,
+                at.text(), "slice() of ", ir::int_text(count, size->type.dtype()), " from ",
+                ir::int_text(first, begin.value.dtype()), " in dimension ", d,
                 " reaches outside; the extent is ", extent);
 }
 

@@ -44,9 +44,10 @@ void prepare(FunctionRecorder& r, LoopSpec& s, size_t i) {
   const char* what = form_name(s);
   for (const Value* v : {&s.begin[i], &s.end[i], &s.step[i]}) check_integer(*v, what, s.loc);
   int64_t step = 1;
+  const DType of_step = s.step[i].dtype();
   if (ir::is_const_int(s.step[i].expr(), &step))
-    HIDET_REQUIRE(step >= 1, ErrorCode::usage, s.loc.text(), what, " has the step ", step,
-                  "; it must be at least 1");
+    HIDET_REQUIRE(step >= 1 || (of_step == u64 && step != 0), ErrorCode::usage, s.loc.text(), what,
+                  " has the step ", step, "; it must be at least 1");
   const bool fixed = s.how == ir::LoopKind::unroll || s.how == ir::LoopKind::vectorize;
   HIDET_REQUIRE(
       !fixed || (ir::is_const_int(s.begin[i].expr()) && ir::is_const_int(s.end[i].expr())),
@@ -57,10 +58,10 @@ void prepare(FunctionRecorder& r, LoopSpec& s, size_t i) {
                         ->type;
   const Type step_type = s.step[i].type();
   HIDET_REQUIRE(
-      ir::is_const_int(s.step[i].expr()) ? ir::fits(step, type.dtype())
+      ir::is_const_int(s.step[i].expr()) ? ir::fits(step, of_step, type.dtype())
                                          : step_type.dtype().bits() <= type.dtype().bits(),
       ErrorCode::usage, s.loc.text(), what, " over ", type.text(), " has a step ",
-      ir::is_const_int(s.step[i].expr()) ? std::to_string(step) : "of " + step_type.text(),
+      ir::is_const_int(s.step[i].expr()) ? ir::int_text(step, of_step) : "of " + step_type.text(),
       ", which may not fit; cast the end or the step");
   for (Value* v : {&s.begin[i], &s.end[i], &s.step[i]}) {
     *v = frozen(r, *v, s.loc);

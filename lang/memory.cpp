@@ -1,4 +1,5 @@
 // memory.cpp - tensors, views, pointers and vectors.
+#include <hidet/ir/fold.h>
 #include <hidet/lang/memory.h>
 #include <hidet/runtime/error.h>
 
@@ -17,7 +18,7 @@ std::vector<Expr> detail::extents(const std::vector<Value>& shape, SourceLoc at)
                   "an extent of a tensor reads a variable or memory; bind it with let");
     int64_t n = 0;
     HIDET_REQUIRE(!ir::is_const_int(v.expr(), &n) || n >= 0, ErrorCode::usage, at.text(),
-                  "an extent of a tensor is ", n);
+                  "an extent of a tensor is ", ir::int_text(n, v.dtype()));
     out.push_back(v.expr());
   }
   return out;

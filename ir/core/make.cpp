@@ -317,8 +317,8 @@ Expr make_lane(Expr vector, Expr index, SourceLoc loc) {
   HIDET_REQUIRE(vector->type.is_vector(), ErrorCode::usage, loc.text(), "a lane of ",
                 vector->type.text());
   if (is_const_int(index, &i)) {
-    HIDET_REQUIRE(i >= 0 && i < vector->type.lanes(), ErrorCode::usage, loc.text(), "lane ", i,
-                  " of ", vector->type.text());
+    HIDET_REQUIRE(i >= 0 && i < vector->type.lanes(), ErrorCode::usage, loc.text(), "lane ",
+                  int_text(i, index->type.dtype()), " of ", vector->type.text());
     if (const MakeVector* m = as<MakeVector>(vector)) return m->lanes[i];
   }
   if (const Broadcast* b = as<Broadcast>(vector)) return b->a;

@@ -301,7 +301,8 @@ class TypeRules {
     }
     int64_t step;
     if (is_const_int(l.step, &step))
-      need(step > 0, "a loop has the step ", step, "; it must be at least 1");
+      need(step > 0 || (step != 0 && l.step->type == Type(u64)), "a loop has the step ", step,
+           "; it must be at least 1");
     need(l.grain >= 1, "a loop has the grain ", l.grain, "; it must be at least 1");
   }
   void mapped(const MappingFor& m) const {

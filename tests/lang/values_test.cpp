@@ -81,6 +81,12 @@ TEST(Constants, Arithmetic) {
                              out[8] = x[1] / 4 + (x[1] >> 63);
                              out[9] = kTop - x[1];
                            });
+  expect_exactly<uint64_t>({kTop + 3}, {kTop, 2}, u64, [](const Handle& x, const Handle& out) {
+    for (auto i : range(Value(0), x[0], kTop)) {
+      out[0] += i;
+      out[1] += 1;
+    }
+  });
   expect_both({full({1}, 2, f32)}, zeros({2}), {0x1p64, 0x1.8p64},
               [](Function&, const std::vector<Handle>& in, const Handle& out) {
                 out[0] = in[0][0] * kTop;
@@ -136,6 +142,17 @@ TEST(Constants, Refusals) {
                  [](Function&, Handle, Handle) { let("v", i64, kTop); });
   EXPECT_REFUSED("the constant 9223372036854775808 does not fit i64 of the other operand",
                  [](Function&, Handle x, Handle n) { x[0] = cast(cast(n, i64) * kTop, f32); });
+  EXPECT_REFUSED("a loop over i32 has a step 9223372036854775808, which may not fit",
+                 [](Function&, Handle x, Handle n) {
+                   for (auto i : range(Value(0), n, kTop)) x[i] = 0.f;
+                 });
+  EXPECT_REFUSED("lane 9223372036854775808 of f32x4",
+                 [](Function&, Handle x, Handle) { x[0] = lane(load(x, 4), kTop); });
+  EXPECT_REFUSED(
+      "slice() of 1 from 9223372036854775808 in dimension 0 reaches outside",
+      [](Function&, Handle x, Handle) { (void)view(x, tensor(f32, {4})).slice({kTop}, {1}); });
+  EXPECT_THAT(body_refusal([](Function&, Handle, Handle) { (void)tensor(f32, {kTop}); }),
+              HasSubstr("an extent of a tensor is 9223372036854775808"));
   EXPECT_REFUSED("the constant -1 does not fit u64",
                  [](Function&, Handle x, Handle) { x[0] = cast(Value(-1) + kTop, f32); });
 }
@@ -300,6 +317,28 @@ TEST(Globals, ScalarsThatCudaFunctionsWrite) {
   EXPECT_EQ(out.to_doubles(), (std::vector<double>{first, first + 1, 56, second, second + 1, 56}));
   const std::string text = m.build({.cuda_arch = "sm_80"}).source();
   EXPECT_THAT(text, HasSubstr("__device__ int32_t calls[1] = {40};"));
+}
+
+TEST(Globals, OfEveryType) {
+  for (const DType t : {boolean, i8, u16, i32, u64, f16, bf16, f32, f64}) {
+    ScriptModule m("typed");
+    auto one = m.global_var("one", t, {1});
+    auto two = m.global_var("two", tensor(t, {2}), {0, 1});
+    m.cuda_kernel("k", [&](Function& f) {
+      auto out = f.arg("out", ptr(f64));
+      f.grid_dim(1);
+      f.block_dim(1);
+      out[0] = cast(one, f64);
+      one = two(0);
+      out[1] = cast(one, f64);
+      two(0) = two(1);
+      out[2] = cast(two(0), f64);
+    });
+    const Tensor out = zeros({3}, f64);
+    m.simulate("launch", out);
+    EXPECT_EQ(out.to_doubles(), (std::vector<double>{1, 0, 1})) << t.name();
+    EXPECT_THAT(m.build({.cuda_arch = "sm_80"}).source(), HasSubstr("one[1]")) << t.name();
+  }
 }
 
 TEST(Globals, RacesOnScalarsAreFound) {
