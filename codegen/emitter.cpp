@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <limits>
+#include <unordered_set>
 
 namespace hidet::codegen {
 using namespace ir;
@@ -72,13 +73,6 @@ std::string cat(std::initializer_list<std::string> pieces) {
   std::string out;
   for (const std::string& piece : pieces) out += piece;
   return out;
-}
-
-std::string Names::fresh(const std::string& hint) {
-  const std::string base = identifier(hint);
-  std::string name = base;
-  for (int n = 1; !used_.insert(name).second; n++) name = base + "_" + std::to_string(n);
-  return name;
 }
 
 const std::string& Names::of(const Var& var) {

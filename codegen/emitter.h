@@ -3,31 +3,32 @@
 // Needs: modules lowered for their target.  Threading: one thread at a time per emitter.
 #pragma once
 #include <hidet/codegen/codegen.h>
+#include <hidet/ir/names.h>
 #include <hidet/ir/primitives.h>
 
 #include <initializer_list>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace hidet::codegen {
+
+/// `hint` as an identifier that is no reserved word of C, C++ or CUDA.
+std::string identifier(const std::string& hint);
 
 /// Unique, valid C identifiers for variables and functions.
 class Names {
  public:
   /// A fresh name close to `hint`.
-  std::string fresh(const std::string& hint);
+  std::string fresh(const std::string& hint) { return used_.fresh(identifier(hint)); }
   /// The name of a variable, made at first use.
   const std::string& of(const ir::Var& var);
-  void reserve(const std::string& name) { used_.insert(name); }
+  void reserve(const std::string& name) { used_.reserve(name); }
 
  private:
-  std::unordered_set<std::string> used_;
+  ir::UniqueNames used_;
   std::unordered_map<const ir::Node*, std::string> names_;
   std::vector<ir::VarRef> keep_;
 };
-/// `hint` as an identifier that is no reserved word of C, C++ or CUDA.
-std::string identifier(const std::string& hint);
 /// Text as a C string literal with quotes.
 std::string c_string(const std::string& text);
 

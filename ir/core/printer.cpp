@@ -4,6 +4,7 @@
 #include "core/text.h"
 
 #include <hidet/ir/fold.h>
+#include <hidet/ir/names.h>
 #include <hidet/ir/passes.h>
 #include <hidet/ir/rewriter.h>
 #include <hidet/ir/task.h>
@@ -14,7 +15,6 @@
 #include <cstdio>
 #include <limits>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace hidet::ir {
 namespace {
@@ -22,8 +22,8 @@ namespace {
 class Printer {
  public:
   std::string module(const Module& m) {
-    for (const Function& f : m.functions) used_.insert(f.name);
-    for (const ExternFunc& e : m.externs) used_.insert(e.name);
+    for (const Function& f : m.functions) used_.reserve(f.name);
+    for (const ExternFunc& e : m.externs) used_.reserve(e.name);
     out_ += "module " + quoted(m.name) + "\n";
     for (const GlobalVar& g : m.globals) {
       out_ += std::string(g.on_cuda ? "cuda_global " : "global ") + definition(*g.var);
@@ -365,16 +365,14 @@ class Printer {
     auto it = names_.find(&v);
     if (it != names_.end()) return it->second;
     const std::string base = is_plain_name(v.name) ? v.name : "v";
-    std::string unique = base;
-    for (int n = 1; is_reserved_word(unique) || !used_.insert(unique).second; n++)
-      unique = base + "_" + std::to_string(n);
-    return names_.emplace(&v, unique).first->second;
+    if (is_reserved_word(base)) used_.reserve(base);
+    return names_.emplace(&v, used_.fresh(base)).first->second;
   }
 
   std::string out_;
   int indent_ = 0;
   std::unordered_map<const Node*, std::string> names_;
-  std::unordered_set<std::string> used_;
+  UniqueNames used_;
 };
 
 }  // namespace

@@ -18,29 +18,29 @@ bool is_leaf(Kind k) {
 }  // namespace
 
 Expr Rewriter::operator()(const Expr& e) {
-  if (!e) return e;
-  const Handler& handler = handlers_[static_cast<size_t>(e->kind)];
+  if (!e || !enter_exprs_) return e;
+  const Handler* handler = handler_of(e->kind);
   if (!handler && is_leaf(e->kind)) return e;
   // What one handle alone holds cannot be met again.
   const bool remember = memo_on_ && e->is_shared();
   if (remember)
-    if (auto it = done_.find(e.get()); it != done_.end()) return it->second.second;
+    if (const auto* known = done_.find(e.get())) return known->second;
   Expr result;
   if (handler) {
-    const Ref<Node> node = handler(*this, *e);
+    const Ref<Node> node = (*handler)(*this, *e);
     result = Expr(static_cast<const ExprNode*>(node.get()));
   } else {
     result = expr_children(*e);
   }
-  if (remember) done_.emplace(e.get(), std::pair(e, result));
+  if (remember) done_.insert(e.get(), {e, result});
   return result;
 }
 
 Stmt Rewriter::operator()(const Stmt& s) {
   if (!s) return s;
-  const Handler& handler = handlers_[static_cast<size_t>(s->kind)];
+  const Handler* handler = handler_of(s->kind);
   if (!handler) return stmt_children(*s);
-  const Ref<Node> node = handler(*this, *s);
+  const Ref<Node> node = (*handler)(*this, *s);
   return Stmt(static_cast<const StmtNode*>(node.get()));
 }
 
@@ -79,50 +79,24 @@ Rewriter substituting(const Substitution& map) {
   return r;
 }
 
-/// A set of nodes, by open addressing: walks ask it for each shared node, and most of their time went to std's.
-class NodeSet {
- public:
-  /// True where `n` was not in it.
-  bool insert(const Node* n) {
-    if (2 * (count_ + 1) > slots_.size()) grow();
-    const Node*& slot = find(slots_, n);
-    if (slot) return false;
-    slot = n;
-    count_++;
-    return true;
-  }
-
- private:
-  static const Node*& find(std::vector<const Node*>& slots, const Node* n) {
-    // Fibonacci hashing: addresses differ in their middle bits.
-    size_t at = (reinterpret_cast<uintptr_t>(n) * 0x9e3779b97f4a7c15u) >> 32;
-    while (slots[at &= slots.size() - 1] && slots[at] != n) at++;
-    return slots[at];
-  }
-  void grow() {
-    std::vector<const Node*> larger(std::max<size_t>(32, slots_.size() * 4));
-    for (const Node* n : slots_)
-      if (n) find(larger, n) = n;
-    slots_ = std::move(larger);
-  }
-  std::vector<const Node*> slots_;
-  size_t count_ = 0;
-};
-
 template <class Handle>
 void visit_shared(const Handle& root, const std::function<void(const Node&)>& visit) {
   if (!root) return;
   NodeSet seen;
   std::vector<const Node*> stack{root.get()};
+  const std::function<void(const Expr&)> push_expr = [&](const Expr& e) {
+    stack.push_back(e.get());
+  };
+  const std::function<void(const Stmt&)> push_stmt = [&](const Stmt& s) {
+    stack.push_back(s.get());
+  };
   while (!stack.empty()) {
     const Node* node = stack.back();
     stack.pop_back();
     if (node->is_shared() && !seen.insert(node)) continue;
     visit(*node);
     const size_t first = stack.size();
-    for_each_child(
-        *node, [&](const Expr& e) { stack.push_back(e.get()); },
-        [&](const Stmt& s) { stack.push_back(s.get()); });
+    for_each_child(*node, push_expr, push_stmt);
     std::reverse(stack.begin() + static_cast<std::ptrdiff_t>(first), stack.end());
   }
 }

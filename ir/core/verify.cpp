@@ -111,23 +111,29 @@ class FunctionVerifier {
   /// A body in a scope of its own.
   void nested(const Stmt& s, bool never_runs = false) {
     if (!s) return;
-    const auto saved_visible = visible_;
+    const size_t outside = defined_.size();
     const bool outer = std::exchange(dead_, dead_ || never_runs);
     stmt(s);
     dead_ = outer;
-    visible_ = saved_visible;
+    leave(outside);
   }
   void define(const VarRef& v) {
     HIDET_REQUIRE(visible_.insert(v.get()).second, ErrorCode::usage, place(*v), "the variable '",
                   v->name, "' of '", f_.name, "' is declared twice");
+    defined_.push_back(v.get());
+  }
+  /// Forgets all but the first `outside` variables.
+  void leave(size_t outside) {
+    for (; defined_.size() > outside; defined_.pop_back()) visible_.erase(defined_.back());
   }
 
   /// A body that break and continue may leave.
   void loop_body(const Stmt& s, const Node& at, const std::vector<VarRef>& vars) {
     const Node* const outer = std::exchange(loop_, &at);
+    const size_t outside = defined_.size();
     for (const VarRef& v : vars) define(v);
     nested(s);
-    for (const VarRef& v : vars) visible_.erase(v.get());
+    leave(outside);
     loop_ = outer;
   }
   void jump(const Stmt& s) const {
@@ -196,6 +202,7 @@ class FunctionVerifier {
   bool dead_ = false;           ///< under a condition that never holds
   const Node* loop_ = nullptr;  ///< the innermost around
   std::unordered_set<const Node*> visible_, bound_;
+  std::vector<const Node*> defined_;  ///< inside the function, innermost last
 };
 
 }  // namespace

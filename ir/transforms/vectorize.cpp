@@ -39,11 +39,11 @@ class Vectorizer {
   /// Differs between lanes? Answers are kept: each expression is asked about at every level above it.
   bool depends(const Expr& e) const {
     if (e->kind == Kind::Var) return e.get() == loop_.var.get() || varying_.count(e.get());
-    if (auto it = depends_.find(e.get()); it != depends_.end()) return it->second;
+    if (const bool* known = depends_.find(e.get())) return *known;
     bool found = false;
     for_each_child(
         *e, [&](const Expr& child) { found = found || depends(child); }, [](const Stmt&) {});
-    depends_.emplace(e.get(), found);
+    depends_.insert(e.get(), found);
     return found;
   }
   /// Variables of the body whose value differs between lanes, to a fixed point.
@@ -76,9 +76,16 @@ class Vectorizer {
 
   /// `e` as one lane sees it.
   Expr at_lane(const Expr& e, int lane) const {
-    Substitution map{{loop_.var.get(), lane_index(lane)}};
-    for (const auto& [v, w] : wide_) map.emplace(v, make_lane(w, make_int(lane, Type(i32))));
-    return substitute(e, map);
+    if (at_lane_.empty())
+      for (int i = 0; i < lanes_; i++)
+        at_lane_.emplace_back().on(
+            [this, i](Rewriter&, const Var& v) -> Expr { return var_at_lane(v, i); });
+    return at_lane_[static_cast<size_t>(lane)](e);
+  }
+  Expr var_at_lane(const Var& v, int lane) const {
+    if (&v == loop_.var.get()) return lane_index(lane);
+    const auto wide = wide_.find(&v);
+    return wide == wide_.end() ? Expr(&v) : make_lane(wide->second, make_int(lane, Type(i32)));
   }
   Expr lanewise(const Expr& e) const {
     if (!e->type.is_scalar()) throw NotVectorizable();
@@ -188,6 +195,15 @@ class Vectorizer {
     return lanewise(ref(l));
   }
 
+  /// Each lane of the loop takes the same lane of a vector of as many.
+  bool is_whole(const Lane& l) const {
+    int64_t step = 0, first = -1;
+    const Expr by = stride(l.index);
+    return !depends(l.vector) && l.vector->type.lanes() == lanes_ && by &&
+           is_const_int(by, &step) && step == 1 && is_const_int(at_lane(l.index, 0), &first) &&
+           first == 0;
+  }
+
   Expr wide(const Expr& e) { return make_cast(widen(e), e->type.with_lanes(lanes_)); }
 
   /// `e` with a value for each lane; stays scalar where all lanes agree.
@@ -229,6 +245,7 @@ class Vectorizer {
         return make_prim(p.name, std::move(args), p.type.with_lanes(lanes_), p.attrs, p.loc);
       }
       case Kind::Load: return load(*as<Load>(e));
+      case Kind::Lane: return is_whole(*as<Lane>(e)) ? as<Lane>(e)->vector : lanewise(e);
       default: return lanewise(e);
     }
   }
@@ -299,8 +316,9 @@ class Vectorizer {
   int lanes_;
   const Memory& memory_;
   std::unordered_set<const Node*> varying_;
-  mutable std::unordered_map<const Node*, bool> depends_;
+  mutable NodeMap<bool> depends_;
   Substitution wide_;
+  mutable std::vector<Rewriter> at_lane_;  ///< one for each lane; what it has met is kept
 };
 
 Stmt copies(const For& n, int64_t begin, int64_t count) {

@@ -1,5 +1,5 @@
 // passes.cpp - how long our own part of a compile takes: schedule, passes and printing of one matmul kernel for CPU and GPU, and each
-// pass on chains of ever more statements (a pass whose time grows faster than the chain shows here).
+// pass on chains of 1,250 and 10,000 statements of four kinds (a pass whose time grows faster than the chain shows here).
 // usage: passes_bench
 // Threading: one thread.
 #include <hidet/codegen/codegen.h>
@@ -7,8 +7,10 @@
 #include <hidet/ir/passes.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
+#include <deque>
 
 #include "build/groups.h"
 #include "build/split.h"
@@ -58,48 +60,94 @@ void one_kernel(const char* title, bool cuda) {
               title, make, check, lower, print, make + check + lower + print);
 }
 
-/// y[i] = y[i] * c + x[i + k] for ever another c and k, `count` times, in a loop.
-ir::Module chain(int count) {
+/// One statement after the other, `count` of them, for element i.
+struct Chain {
+  const char* title;
+  void (*record)(const lang::Handle& x, const lang::Handle& y, const ir::Value& i, int count);
+};
+
+void updates(const lang::Handle& x, const lang::Handle& y, const ir::Value& i, int count) {
+  for (int k = 0; k < count; k++) y[i] = y[i] * (1.f + static_cast<float>(k)) + x[i + k];
+}
+void values(const lang::Handle& x, const lang::Handle& y, const ir::Value& i, int count) {
+  ir::Value last = x[i];
+  for (int k = 0; k < count; k++) last = lang::let("v", last * 0.5f + x[i + k]);
+  y[i] = last;
+}
+void branches(const lang::Handle& x, const lang::Handle& y, const ir::Value& i, int count) {
+  for (int k = 0; k < count; k++) {
+    const ir::Value v = lang::let("v", x[i + k]);
+    if (auto _ = lang::when(v > static_cast<float>(k))) y[i] = v;
+  }
+}
+/// Each variable takes its successor's value: a pass that asks again until nothing changes needs a round for each.
+void backwards(const lang::Handle& x, const lang::Handle& y, const ir::Value& i, int count) {
+  std::deque<lang::Var> v;
+  for (int k = 0; k < count; k++) v.emplace_back(lang::var("v", ir::Type(hidet::f32), 0.f).node());
+  for (auto round : lang::range(3)) {
+    y[i + round] = v[0];
+    for (size_t k = 0; k + 1 < v.size(); k++) v[k] = v[k + 1] * 0.5f;
+    v.back() = x[i];
+  }
+}
+constexpr Chain kChains[] = {
+    {"updates", updates}, {"values", values}, {"branches", branches}, {"backwards", backwards}};
+
+ir::Module chain(const Chain& kind, bool cuda, int count) {
   using namespace lang;
   ScriptModule m("chain");
-  m.public_func("launch", [count](Function& f) {
+  const auto define = [&](Function& f) {
     auto x = f.arg("x", ptr(hidet::f32));
     auto y = f.arg("y", ptr(hidet::f32));
     auto n = f.arg("n", hidet::i64);
-    for (auto i : range(n))
-      for (int k = 0; k < count; k++) y[i] = y[i] * (1.f + static_cast<float>(k)) + x[i + k];
-  });
+    if (cuda) f.block_dim(128);
+    if (cuda) f.grid_dim(n / 128);
+    if (cuda) kind.record(x, y, blockIdx.x * 128 + threadIdx.x, count);
+    else
+      for (auto i : range(n)) kind.record(x, y, i, count);
+  };
+  if (cuda) m.cuda_kernel("chain", define);
+  else m.public_func("launch", define);
   return m.module();
 }
 
-void chains() {
-  const std::vector<int> counts = {1250, 2500, 5000, 10000};
-  std::vector<ir::Module> modules;
-  std::printf("\nms for a chain of        ");
-  for (const int count : counts) {
-    modules.push_back(chain(count));
-    std::printf(" %8d", count);
+/// ms of each pass at 10,000 statements, and how often that is the time at an eighth of them: 8 is linear.
+void chains(bool cuda) {
+  constexpr int kSizes[] = {1250, 10000};
+  std::printf("\nms for 10,000 statements, %s (times that of 1,250; 8 is linear)\n%-20s",
+              cuda ? "GPU" : "CPU", "");
+  std::vector<std::array<ir::Module, 2>> modules;
+  for (const Chain& kind : kChains) {
+    modules.push_back({chain(kind, cuda, kSizes[0]), chain(kind, cuda, kSizes[1])});
+    std::printf(" %18s", kind.title);
   }
-  std::printf("  growth for 8 x the statements\n");
-  const auto row = [&](const char* name, const std::function<void(size_t)>& run) {
-    // In turns, so that a busy moment of the machine meets all sizes alike.
-    std::vector<double> ms(modules.size(), 1e30);
-    for (int round = 0; round < 7; round++)
-      for (size_t i = 0; i < modules.size(); i++)
-        ms[i] = std::min(ms[i], least_ms([&] { run(i); }, 1));
-    std::printf("%-24s", name);
-    for (const double t : ms) std::printf(" %8.2f", t);
-    std::printf("  %5.1f\n", ms.back() / ms.front());
+  std::vector<std::array<std::string, 2>> texts(modules.size());
+  const auto row = [&](const char* name, const std::function<void(size_t, int)>& run) {
+    std::printf("\n%-20s", name);
+    for (size_t i = 0; i < modules.size(); i++) {
+      // In turns, so that a busy moment of the machine meets both sizes alike.
+      double ms[2] = {1e30, 1e30};
+      for (int round = 0; round < 5; round++)
+        for (int size = 0; size < 2; size++)
+          ms[size] = std::min(ms[size], least_ms([&] { run(i, size); }, 1));
+      std::printf(" %9.2f (%6.1f)", ms[1], ms[1] / ms[0]);
+      std::fflush(stdout);
+    }
   };
-  row("verify", [&](size_t i) { ir::verify(modules[i]); });
-  for (const ir::Pass& pass : ir::lowering(ir::Target::cpu)) {
-    row(pass.name, [&](size_t i) { (void)ir::run_passes(modules[i], {pass}); });
-    for (ir::Module& m : modules) m = ir::run_passes(m, {pass});
+  row("verify", [&](size_t i, int size) { ir::verify(modules[i][size]); });
+  for (const ir::Pass& pass : ir::lowering(cuda ? ir::Target::cuda : ir::Target::cpu)) {
+    row(pass.name, [&](size_t i, int size) { (void)ir::run_passes(modules[i][size], {pass}); });
+    for (auto& pair : modules)
+      for (ir::Module& m : pair) m = ir::run_passes(m, {pass});
   }
-  std::vector<std::string> texts(modules.size());
-  row("print", [&](size_t i) { texts[i] = ir::print(modules[i]); });
-  row("parse", [&](size_t i) { (void)ir::parse(texts[i]); });
-  row("emit_c", [&](size_t i) { (void)codegen::emit_c(modules[i]); });
+  row("verify", [&](size_t i, int size) { ir::verify(modules[i][size], true); });
+  row("print", [&](size_t i, int size) { texts[i][size] = ir::print(modules[i][size]); });
+  row("parse", [&](size_t i, int size) { (void)ir::parse(texts[i][size]); });
+  row(cuda ? "emit_cuda" : "emit_c", [&](size_t i, int size) {
+    const ir::Module& m = modules[i][size];
+    (void)(cuda ? codegen::emit_cuda(m) : codegen::emit_c(m));
+  });
+  std::printf("\n");
 }
 
 }  // namespace
@@ -107,5 +155,6 @@ void chains() {
 int main() {
   one_kernel("128 x 768 x 3072 with bias and gelu, CPU", false);
   one_kernel("the same, GPU", true);
-  chains();
+  chains(false);
+  chains(true);
 }

@@ -6,6 +6,7 @@
 // unless built with Rewriter::no_memo.
 // Threading: one thread at a time.
 #pragma once
+#include <hidet/ir/node_map.h>
 #include <hidet/ir/stmt.h>
 
 #include <array>
@@ -47,24 +48,34 @@ class Rewriter {
   using Handler = std::function<Ref<Node>(Rewriter&, const Node&)>;
   template <class F, class R, class T>
   void add(F handler, R (F::*)(Rewriter&, const T&) const) {
-    handlers_[static_cast<size_t>(T::kKind)] = [h = std::move(handler)](Rewriter& self,
-                                                                        const Node& n) {
+    set(T::kKind, [h = std::move(handler)](Rewriter& self, const Node& n) {
       return Ref<Node>(h(self, static_cast<const T&>(n)));
-    };
+    });
+    enter_exprs_ |= std::is_base_of_v<ExprNode, T>;
   }
   template <class F, class R, class T>
   void add(F handler, R (F::*)(Rewriter&, const T&)) {
-    handlers_[static_cast<size_t>(T::kKind)] = [h = std::move(handler)](Rewriter& self,
-                                                                        const Node& n) mutable {
+    set(T::kKind, [h = std::move(handler)](Rewriter& self, const Node& n) mutable {
       return Ref<Node>(h(self, static_cast<const T&>(n)));
-    };
+    });
+    enter_exprs_ |= std::is_base_of_v<ExprNode, T>;
+  }
+  void set(Kind kind, Handler handler) {
+    handlers_.push_back(std::move(handler));
+    which_[static_cast<size_t>(kind)] = static_cast<uint8_t>(handlers_.size());
+  }
+  const Handler* handler_of(Kind kind) const {
+    const uint8_t at = which_[static_cast<size_t>(kind)];
+    return at ? &handlers_[at - 1] : nullptr;
   }
   Expr expr_children(const ExprNode& node);
   Stmt stmt_children(const StmtNode& node);
 
-  std::array<Handler, 64> handlers_;
-  std::unordered_map<const Node*, std::pair<Expr, Expr>> done_;  ///< keeps the key alive, too
+  std::vector<Handler> handlers_;
+  std::array<uint8_t, 64> which_{};      ///< by kind: 1 + the handler's place, 0: none
+  NodeMap<std::pair<Expr, Expr>> done_;  ///< keeps the key alive, too
   bool memo_on_;
+  bool enter_exprs_ = false;  ///< some handler is for expressions
 };
 
 template <class... Handlers>
