@@ -5,12 +5,13 @@
 // GPU does not run
 // Needs: a GPU, NVRTC and a C compiler, no LLVM; without a GPU it prints SKIP. It goes on where a result differs, prints how many
 // are equal and how many differ, and ends with status 1 where any does.
-// Threading: kernels are compiled on all cores, the rest is one thread.
+// Threading: kernels are compiled and loaded on HIDET_NUM_THREADS threads, the rest is one thread.
 #include "primitives/cases.h"
 
 #include <hidet/ir/primitives.h>
 #include <hidet/runtime/cuda.h>
 #include <hidet/runtime/error.h>
+#include <hidet/runtime/thread_pool.h>
 
 #include <atomic>
 #include <cstdio>
@@ -36,7 +37,7 @@ Cases cases_for(const std::string& part, int arch, int* refused) {
   return out;
 }
 
-/// Compiled on all cores; why not, where that failed.
+/// Compiled and loaded; why not, where that failed.
 struct Built {
   std::optional<CompiledModule> module;
   std::string problem;
@@ -45,7 +46,7 @@ std::vector<Built> build_all(const Cases& cases, size_t first) {
   std::vector<Built> out(cases.size() - first);
   std::atomic<size_t> next{0};
   std::vector<std::thread> threads;
-  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); i++)
+  for (int i = 0; i < num_threads(); i++)
     threads.emplace_back([&] {
       for (size_t c; (c = next++) < out.size();) try {
           out[c].module = cases[first + c].cuda.build();
