@@ -393,8 +393,9 @@ TEST(Globals, Refusals) {
               HasSubstr(constant));
   EXPECT_THAT(on_the_cpu(tensor(i32, {4}), [](const Global& g) { g(2) = 1; }), HasSubstr(constant));
   line = __LINE__ + 1;
+  const auto one = [](const Global& g) { g = 1; };
   EXPECT_EQ(
-      on_the_cpu(tensor(i32, {4}), [](const Global& g) { g = 1; }),
+      on_the_cpu(tensor(i32, {4}), one),
       at("values_test.cpp", line, "the global variable 'g' is a tensor; assign its elements"));
   EXPECT_THAT(on_the_cpu(i32, [](const Global& g) { (void)g(0); }),
               HasSubstr("the global variable 'g' is no tensor, but of type i32"));
@@ -405,7 +406,8 @@ TEST(Globals, Refusals) {
     });
   };
   line = __LINE__ + 1;
-  EXPECT_EQ(on_cuda(i32, [](const Global& g) { g = 1.5f; }),
+  const auto half = [](const Global& g) { g = 1.5f; };
+  EXPECT_EQ(on_cuda(i32, half),
             at("values_test.cpp", line,
                "the global variable 'g' of type i32 is given a floating-point constant; cast it"));
   EXPECT_THAT(on_cuda(i32,
