@@ -106,6 +106,20 @@ const Prim* lacking(const Module& device, const backends::CudaArch& arch) {
   return found;
 }
 
+/// Throws Error(usage) where a function of the CPU has a primitive whose feature `target` lacks.
+void require_features(const Module& host, const CpuTarget& target) {
+  for (const Function& f : host.functions) {
+    if (is_cuda(f.kind) || !f.body) continue;
+    visit_all(f.body, [&](const Node& n) {
+      const Prim* p = as<Prim>(&n);
+      const Primitive* row = p ? find_primitive(p->name) : nullptr;
+      HIDET_REQUIRE(!row || !row->cpu_feature || target.has(row->cpu_feature), ErrorCode::usage,
+                    p->loc.text(), "the primitive '", p->name, "' is not available on ",
+                    target.name(), "; it needs a target with +", row->cpu_feature);
+    });
+  }
+}
+
 /// Where no target was asked for, those of the usual ones that have all instructions.
 std::vector<std::string> targets_for(const Module& device, const std::string& asked) {
   std::vector<std::string> targets;
@@ -192,7 +206,9 @@ ModuleData compile_module(const Module& module, const BuildOptions& options) {
     cpu.fast_math = options.fast_math;
     cpu.jobs = options.jobs;
     cpu.use_cache = options.use_cache;
-    data.target = backends::resolve_target(cpu.target).name();
+    const CpuTarget target = backends::resolve_target(cpu.target);
+    require_features(texts.host, target);
+    data.target = target.name();
     const backends::Unit unit{module.name, texts.c};
     data.code = Bytes(backends::build_shared_object(std::span(&unit, 1), cpu));
     if (texts.cuda.empty()) return;

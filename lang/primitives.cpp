@@ -199,6 +199,38 @@ void prefetch_l2(const Located& pointer) {
   (void)detail::effect("prefetch_l2", {pointer}, {}, 0, {}, pointer.loc);
 }
 
+namespace {
+void require_tile(const char* name, int tile, SourceLoc at) {
+  HIDET_REQUIRE(tile >= 0 && tile < 8, ErrorCode::usage, at.text(), name, ": tile register ", tile,
+                "; from 0 to 7");
+}
+Located row_distance(const Located& bytes) {
+  return {Value(ir::make_cast(bytes.value.expr(), Type(i64), bytes.loc), bytes.value.reads()),
+          bytes.loc};
+}
+}  // namespace
+
+void amx_config(Here at) { (void)detail::effect("amx_config", {}, {}, 0, {}, at); }
+void amx_release(Here at) { (void)detail::effect("amx_release", {}, {}, 0, {}, at); }
+void amx_zero(int tile, Here at) {
+  require_tile("amx_zero", tile, at);
+  (void)detail::effect("amx_zero", {}, {}, 0, {tile}, at);
+}
+void amx_load(int tile, const Located& pointer, const Located& distance) {
+  require_tile("amx_load", tile, pointer.loc);
+  detail::require_values("amx_load", {pointer, distance});
+  (void)detail::effect("amx_load", {pointer, row_distance(distance)}, {}, 0, {tile}, pointer.loc);
+}
+void amx_store(int tile, const Located& pointer, const Located& distance) {
+  require_tile("amx_store", tile, pointer.loc);
+  detail::require_values("amx_store", {pointer, distance});
+  (void)detail::effect("amx_store", {pointer, row_distance(distance)}, {}, 1, {tile}, pointer.loc);
+}
+void amx_dot_bf16(int to, int a, int b, Here at) {
+  for (const int tile : {to, a, b}) require_tile("amx_dot_bf16", tile, at);
+  (void)detail::effect("amx_dot_bf16", {}, {}, 0, {to, a, b}, at);
+}
+
 Value parallel_threads(Here at) {
   return let("threads",
              Located(Value(ir::make_prim("parallel_threads", {}, Type(i64), {}, at)), at));

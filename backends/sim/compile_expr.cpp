@@ -3,6 +3,7 @@
 #include <hidet/ir/primitives.h>
 
 #include <cstring>
+#include <map>
 
 #include "sim/compiler.h"
 #include "sim/values.h"
@@ -268,6 +269,20 @@ void Compiler::hinted(const Prim& p, int32_t dst) {
 }
 
 /// Lane by lane: memory of the other lanes is not touched.
+void Compiler::amx(const Prim& p) {
+  static const std::map<std::string_view, Amx> ops = {
+      {"amx_config", Amx::config}, {"amx_release", Amx::release}, {"amx_zero", Amx::zero},
+      {"amx_load", Amx::load},     {"amx_store", Amx::store},     {"amx_dot_bf16", Amx::dot_bf16}};
+  const auto sub = static_cast<uint8_t>(ops.at(p.name));
+  const auto number = [&](size_t i) {
+    return i < p.attrs.size() ? static_cast<int32_t>(p.attrs[i]) : 0;
+  };
+  // Registers by their numbers, memory by cells.
+  const int32_t a = p.args.empty() ? number(1) : cell(p.args[0]),
+                b = p.args.empty() ? number(2) : widened(p.args[1]);
+  emit({Op::amx, sub, {}, {}, 1, number(0), a, b});
+}
+
 void Compiler::masked(const Prim& p, int32_t dst) {
   const bool write = p.args.size() > 2;
   const Type& t = write ? p.args[1]->type : p.type;
@@ -335,6 +350,7 @@ void Compiler::prim(const Prim& p, int32_t dst) {
       return;
     }
   if (hopper(p, dst)) return;
+  if (p.name.starts_with("amx_")) return amx(p);
   if (p.name.starts_with("prefetch")) return;
   if (p.name == "assume_aligned") {
     const int32_t a = args(0);

@@ -96,6 +96,7 @@ class Compiler {
   bool hopper(const Prim& p, int32_t dst);
   void hinted(const Prim& p, int32_t dst);
   void masked(const Prim& p, int32_t dst);
+  void amx(const Prim& p);
   void atomic_vector(const Prim& p, int32_t dst);
   void load(const Element& e, int32_t dst);
   int32_t pointer_access(const Expr& base);

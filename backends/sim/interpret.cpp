@@ -256,6 +256,7 @@ void Worker::execute(Block& block, Warp& w, uint32_t mask, int32_t pc, int32_t s
       case Op::wait: bits(mask, [&](int i) { wait(block, w, i, in.c); }); break;
       case Op::print: bits(mask, [&](int i) { print(w, i, p, in); }); break;
       case Op::scratch: scratch(w, in); break;
+      case Op::amx: amx(block, w, in, at); break;
       case Op::call_extern: call_extern(block, w, in, at); break;
       case Op::check: {
         const uint32_t failing = mask & ~holding(row(in.a), lanes);

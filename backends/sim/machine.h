@@ -39,6 +39,7 @@ class Machine {
   std::unordered_map<const ir::Function*, std::pair<std::unique_ptr<Program>, int64_t>> programs_;
   std::unordered_map<int64_t, std::vector<double>> scratch_;
   std::unordered_map<int64_t, int64_t> scratch_objects_;
+  TileRegisters tiles_;                                ///< of the thread that interprets CPU code
   std::vector<std::pair<uint8_t*, int64_t>> extents_;  ///< of the memory behind objects
   int64_t granules_ = 0;
   std::unique_ptr<Owners[]> owners_;

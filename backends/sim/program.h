@@ -74,7 +74,11 @@ enum class Op : uint8_t {
   launch,
   call_extern,  ///< c: number of its ExternCall
   hopper,       ///< sub: Hopper; c: number of its HopperCall
+  amx,  ///< sub: Amx; dst: tile register; a, b: pointer and distance of rows, or the numbers of two registers
 };
+
+/// Operations of x86's tile registers.
+enum class Amx : uint8_t { config, release, zero, load, store, dot_bf16 };
 
 constexpr int kWarp = 32;
 /// How far a fence reaches: Inst::sub of fences.

@@ -38,6 +38,13 @@ struct Owners {
   std::atomic<uint32_t> writer{0}, reader{0};
 };
 
+/// x86's tile registers.
+struct TileRegisters {
+  static constexpr int kCount = 8, kRows = 16, kWords = 16;
+  bool usable = false;  ///< between amx_config and amx_release
+  uint32_t words[kCount][kRows * kWords] = {};
+};
+
 /// Memory from outside, or a module variable.
 struct Object {
   std::string name;

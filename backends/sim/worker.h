@@ -134,6 +134,8 @@ class Worker {
   void touch_sums(const Block& block, const Warp& w, int lane, int64_t offset, int64_t bytes,
                   int32_t at) const;
 
+  // amx.cpp
+  void amx(Block& block, Warp& w, const Inst& in, int32_t at);
   // interpret.cpp
   void execute(Block& block, Warp& w, uint32_t mask, int32_t pc, int32_t stop);
   uint32_t check_index(const Block& block, const Warp& w, Lanes lanes, const Inst& in,

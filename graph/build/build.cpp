@@ -246,7 +246,8 @@ class ProgramBuilder {
     // Host code of CUDA programs is plain x86-64.
     const CpuTarget host = backends::resolve_target(cuda ? "x86-64" : target);
     const std::string name = cuda ? target : host.name();
-    const CpuTargetInfo info{host.name(), host.vector_bytes(), options_.fewer_products};
+    const CpuTargetInfo info{host.name(), host.vector_bytes(), options_.fewer_products,
+                             host.has("amx")};
     KernelStore run_kernels(info, cuda), init_only(info);
     KernelStore& init_kernels = cuda ? init_only : run_kernels;
     const Parts parts = split(g_);

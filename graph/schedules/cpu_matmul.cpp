@@ -5,6 +5,7 @@
 // and panels stay in the L2 cache. While a column block is multiplied, the next one is prefetched. A tile's results go to
 // scratch and from there through the epilogue, which so is written once and not in every tile. Many rows go through Strassen's seven products.
 #include "schedules/one_row.h"
+#include "schedules/split_product.h"
 #include "schedules/strassen.h"
 
 #include <hidet/runtime/error.h>
@@ -29,6 +30,9 @@ constexpr int64_t kDepth = 1024, kCopyGrain = 16;
 /// cache or close); rows of results that are finished together, in the L1 cache.
 constexpr int64_t kLeastRows = 64, kLeastColumns = 256, kMostColumns = 16384, kLeastDepth = 256,
                   kHalfRun = 256, kPairs = 6, kResultRows = 8;
+/// Products on tile registers: least rows, columns and K; most tiles of rows of a task.
+constexpr int64_t kLeastTileRows = 40, kLeastTileColumns = 64, kLeastTileDepth = 96,
+                  kMostTiles = 14;
 /// Scratch memory by number: copied rows are shared by tasks, the rest is a task's own.
 enum Slot { kRows, kSums, kHalves, kTaskRows };
 
@@ -55,7 +59,9 @@ class PackedMatmul {
     blocks_ = (n_ + shape_.columns() - 1) / shape_.columns();
     const int64_t tasks = fused.chosen("tasks", copied_ ? kTasks / 2 : kTasks);
     group_ = std::max<int64_t>(1, blocks_ / tasks);
-    if (has_halves(target)) {
+    if (has_parts(target)) {
+      parts_.emplace(k_);
+    } else if (has_halves(target)) {
       const int64_t m = known_rows(), least = m ? m : kLeastRows;
       halves_.emplace(shape_, k_, distance_, run_, any_height(shape_.columns()));
       const int64_t most = m ? rows_of_blocks(m).front() : row_block_;
@@ -87,24 +93,42 @@ class PackedMatmul {
       all = fixed ? halved_tasks()
                   : make_stmt<If>({}, (rows_ >= number(kLeastRows)).expr(), halved_tasks(), all);
     }
+    if (parts_) {
+      for (Function& f : parts_->functions()) m.functions.push_back(std::move(f));
+      m.functions.push_back(whole_columns(sizes));
+      all = fixed ? split_tasks()
+                  : make_stmt<If>({}, (rows_ >= number(kLeastTileRows)).expr(), split_tasks(), all);
+    }
     m.functions.push_back(fused_.launch(
         fixed ? all : make_stmt<If>({}, (rows_ == number(1)).expr(), one_row_.run(), all)));
     return m;
   }
 
  private:
+  /// What a task works on: rows from `first` on, column blocks from `begin` to `end`.
+  struct Block {
+    Value b, rows, first, count, begin, end, tiles = {}, ahead_step = {};
+  };
+
   /// 0 where they are known at run time alone.
   int64_t known_rows() const {
     int64_t m = 0;
     return is_const_int(rows_.expr(), &m) ? m : 0;
   }
 
-  bool has_halves(const CpuTargetInfo& target) const {
+  bool is_f32_of(int64_t least_rows) const {
     int64_t m = 0;
-    const bool rows = !is_const_int(rows_.expr(), &m) || m >= kLeastRows;
-    const bool plain = weight_ == f32 && dtype_of(fused_.anchor.inputs[0]) == f32;
-    return target.fewer_products && plain && rows && n_ >= kLeastColumns && n_ <= kMostColumns &&
-           k_ >= kLeastDepth && Strassen::fits(k_, shape_) && fused_.chosen("strassen", 1);
+    const bool rows = !is_const_int(rows_.expr(), &m) || m >= least_rows;
+    return weight_ == f32 && dtype_of(fused_.anchor.inputs[0]) == f32 && rows;
+  }
+  bool has_parts(const CpuTargetInfo& target) const {
+    return SplitProduct::can(target) && is_f32_of(kLeastTileRows) && n_ >= kLeastTileColumns &&
+           k_ >= kLeastTileDepth && shape_.panels == 2 && fused_.chosen("tiles", 1);
+  }
+  bool has_halves(const CpuTargetInfo& target) const {
+    return target.fewer_products && is_f32_of(kLeastRows) && n_ >= kLeastColumns &&
+           n_ <= kMostColumns && k_ >= kLeastDepth && Strassen::fits(k_, shape_) &&
+           fused_.chosen("strassen", 1);
   }
 
   /// Blocks of `m` rows. Strassen's are an even number where there are several, so that two threads make no operands of one block both; not a
@@ -120,6 +144,18 @@ class PackedMatmul {
     return {(m + blocks - 1) / blocks, m / blocks};
   }
 
+  /// Blocks of rows for tile registers, and the rows of block `block`: whole tiles in even parts.
+  static Value blocks_of_tiles(const Value& tiles) {
+    return (tiles + number(kMostTiles - 1)) / number(kMostTiles);
+  }
+  Block rows_of_tiles(std::vector<Stmt>& body, const Value& block, const Value& m,
+                      const Value& tiles, const Value& row_blocks) const {
+    Block t = rows_of_block(body, block, tiles, row_blocks);
+    t.first = declare(body, "first_row", t.first * number(kTileRows));
+    t.count = declare(body, "rows_here", least(t.count * number(kTileRows), m - t.first));
+    return t;
+  }
+
   /// The tile heights that can occur.
   std::vector<int64_t> row_counts() const {
     const int64_t m = known_rows();
@@ -129,10 +165,20 @@ class PackedMatmul {
       for (int64_t r = shape_.rows; r >= std::min(2, shape_.rows); r--) all.push_back(r);
       return all;
     }
-    for (int64_t block : rows_of_blocks(m))
+    const std::vector<int64_t> blocks = parts_ ? rows_of_tile_blocks(m) : rows_of_blocks(m);
+    for (int64_t block : blocks)
       for (int64_t r : split_evenly(block, shape_.rows)) all.push_back(r);
     if (halves_) all.insert(all.end(), halves_->heights().begin(), halves_->heights().end());
     return distinct_heights(std::move(all));
+  }
+
+  /// The different numbers of rows of blocks for tile registers.
+  static std::vector<int64_t> rows_of_tile_blocks(int64_t m) {
+    const int64_t tiles = (m + kTileRows - 1) / kTileRows;
+    std::vector<int64_t> all;
+    for (int64_t t : split_evenly(tiles, kMostTiles)) all.push_back(t * kTileRows);
+    all.push_back(all.back() - (tiles * kTileRows - m));
+    return all;
   }
 
   std::string tile_name(int64_t rows, int64_t columns) const {
@@ -218,7 +264,7 @@ class PackedMatmul {
           t.rows = declare(in, "rows", a + t.first * number(distance_));
           t.begin = declare(in, "begin", group * number(group_));
           t.end = declare(in, "end", least(t.begin + number(group_), number(blocks_)));
-          in.push_back(halves_ ? whole_columns(t) : columns(sizes, t));
+          in.push_back(halves_ || parts_ ? whole_columns(t) : columns(sizes, t));
           return make_seq(std::move(in));
         }));
     return make_seq(std::move(body));
@@ -240,11 +286,6 @@ class PackedMatmul {
         kCopyGrain));
     return copy;
   }
-
-  /// What a task works on: rows from `first` on, column blocks from `begin` to `end`.
-  struct Block {
-    Value b, rows, first, count, begin, end, tiles = {}, ahead_step = {};
-  };
 
   /// First row and number of rows of a block. Even parts: the first m % row_blocks have one row more.
   static Block rows_of_block(std::vector<Stmt>& body, const Value& block, const Value& m,
@@ -299,11 +340,7 @@ class PackedMatmul {
     const Value row_blocks = declare(body, "row_blocks", blocks_of(m));
     const Value a = declare(body, "a", pointer_to(fused_.anchor.inputs[0])),
                 b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
-    const Value threads =
-        declare(body, "threads", Value(make_prim("parallel_threads", {}, Type(i64))));
-    const Value groups = declare(
-        body, "groups",
-        least(number(pairs), select(row_blocks % threads == number(0), number(1), threads)));
+    const Value groups = declare(body, "groups", groups_for_threads(body, row_blocks, pairs));
     body.push_back(
         loop("task", (row_blocks * groups).expr(), LoopKind::parallel, [&](const Value& task) {
           std::vector<Stmt> in;
@@ -321,6 +358,62 @@ class PackedMatmul {
           return make_seq(std::move(in));
         }));
     return make_seq(std::move(body));
+  }
+
+  /// Products on tile registers. As few tasks as the threads need: each splits the rows and the panels that it reads.
+  Stmt split_tasks() const {
+    std::vector<Stmt> body;
+    const Value m = declare(body, "m", rows_);
+    const Value tiles = declare(body, "tiles", (m + number(kTileRows - 1)) / number(kTileRows));
+    const Value row_blocks = declare(body, "row_blocks", blocks_of_tiles(tiles));
+    const Value a = declare(body, "a", pointer_to(fused_.anchor.inputs[0])),
+                b = declare(body, "b", pointer_to(fused_.anchor.inputs[1]));
+    const Value groups = declare(body, "groups", groups_for_threads(body, row_blocks, blocks_));
+    body.push_back(
+        loop("task", (row_blocks * groups).expr(), LoopKind::parallel, [&](const Value& task) {
+          std::vector<Stmt> in;
+          const Value block = declare(in, "block", task / groups),
+                      group = declare(in, "group", task % groups);
+          Block t = rows_of_tiles(in, block, m, tiles, row_blocks);
+          t.rows = declare(in, "rows", a + t.first * number(k_));
+          t.begin = declare(in, "begin", group * number(blocks_) / groups);
+          t.end = declare(in, "end", (group + number(1)) * number(blocks_) / groups);
+          in.push_back(parts_->run(split_task(t, b)));
+          return make_seq(std::move(in));
+        }));
+    return make_seq(std::move(body));
+  }
+
+  SplitTask split_task(const Block& t, const Value& b) const {
+    SplitTask s;
+    s.rows = t.count, s.begin = t.begin, s.end = t.end;
+    s.rows_slot = kRows, s.work_slot = kHalves;
+    s.row = [this, t](const Value& i) { return t.rows + i * number(k_); };
+    s.panels = [this, b](const Value& block) {
+      const int64_t panels = (n_ + kPanelColumns - 1) / kPanelColumns, panel = k_ * kPanelColumns;
+      // The last block may have one panel, which stands for both.
+      const Value stride = panels % 2 ? select(block * number(2) + number(1) < number(panels),
+                                               number(panel), number(0))
+                                      : number(panel);
+      return std::pair{b + block * number(2 * panel), stride};
+    };
+    s.finish = [this, t](const Value& block, const Value& results) {
+      std::vector<Value> args = parameter_values(fused_);
+      args.insert(args.end(),
+                  {results, t.count, t.first, Value(make_cast(block.expr(), Type(u32)))});
+      return choose_columns(n_, shape_, block,
+                            [&](int64_t columns) { return call(finish_name(columns), args); });
+    };
+    s.plain = [this, t](const Value& begin, const Value& end) { return plain(t, begin, end); };
+    return s;
+  }
+
+  /// Groups of the `columns` for which tasks go: one where the blocks of rows are enough for the threads.
+  static Value groups_for_threads(std::vector<Stmt>& body, const Value& row_blocks,
+                                  int64_t columns) {
+    const Value threads =
+        declare(body, "threads", Value(make_prim("parallel_threads", {}, Type(i64))));
+    return least(number(columns), select(row_blocks % threads == number(0), number(1), threads));
   }
 
   Stmt whole_columns(const Block& t) const {
@@ -536,6 +629,7 @@ class PackedMatmul {
   int64_t k_ = 0, depth_ = 0, n_ = 0, distance_ = 0, blocks_ = 0, group_ = 1;
   bool copied_ = false;
   std::optional<Strassen> halves_;
+  std::optional<SplitProduct> parts_;
 };
 
 bool accepts(const Task& t) {

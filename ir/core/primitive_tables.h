@@ -18,6 +18,8 @@ extern const char kHopperHelper[];
 const std::vector<Primitive>& bulk_primitives();
 /// Bits of integers, packed halves, fast approximations.
 const std::vector<Primitive>& arith_primitives();
+/// Tile registers of x86 CPUs.
+const std::vector<Primitive>& amx_primitives();
 /// Loads and stores with a cache hint, clocks.
 const std::vector<Primitive>& access_primitives();
 

@@ -74,7 +74,7 @@ const std::vector<Primitive>& all_primitives() {
     auto* rows = new std::vector<Primitive>(kTable);
     for (const auto* more :
          {&cuda_primitives(), &arith_primitives(), &access_primitives(), &sm80_primitives(),
-          &mma_primitives(), &sm90_primitives(), &bulk_primitives()})
+          &mma_primitives(), &sm90_primitives(), &bulk_primitives(), &amx_primitives()})
       rows->insert(rows->end(), more->begin(), more->end());
     return rows;
   }();

@@ -6,6 +6,8 @@
 
 #include <cpuid.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -43,6 +45,16 @@ int parse_level(std::string_view level, std::string_view text) {
               detail::concat("unknown CPU target '", text, "': known are ", known_text()));
 }
 
+/// Tile registers with bf16 products, and the system lets this process use them: it must be asked, once for all threads (Linux 5.16;
+/// it refuses where a thread's alternate signal stack is too small to hold them).
+bool may_use_tiles() {
+  constexpr unsigned bf16 = 1u << 22, tile = 1u << 24;  // of leaf 7, EDX
+  constexpr long request = 0x1023, tile_data = 18;      // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  return (d & bf16) && (d & tile) && syscall(SYS_arch_prctl, request, tile_data) == 0;
+}
+
 CpuTarget detect() {
   __builtin_cpu_init();
   CpuTarget host;
@@ -53,10 +65,10 @@ CpuTarget detect() {
   const bool supported[] = {
       __builtin_cpu_supports("avxvnni") != 0,    __builtin_cpu_supports("avx512vbmi") != 0,
       __builtin_cpu_supports("avx512vnni") != 0, __builtin_cpu_supports("avx512bf16") != 0,
-      __builtin_cpu_supports("avx512fp16") != 0,
+      __builtin_cpu_supports("avx512fp16") != 0, may_use_tiles(),
   };
   const auto& all = cpu_features();
-  static_assert(std::size(supported) == 5);
+  static_assert(std::size(supported) == 6);
   for (size_t i = 0; i < all.size(); ++i)
     if (supported[i] && host.level >= all[i].least_level) host.features |= 1u << i;
   return host;
@@ -67,7 +79,7 @@ CpuTarget detect() {
 const std::vector<CpuFeature>& cpu_features() {
   static const std::vector<CpuFeature> all = {
       {"avxvnni", "avxvnni", 3}, {"vbmi", "avx512vbmi", 4}, {"vnni", "avx512vnni", 4},
-      {"bf16", "avx512bf16", 4}, {"fp16", "avx512fp16", 4},
+      {"bf16", "avx512bf16", 4}, {"fp16", "avx512fp16", 4}, {"amx", "amx-bf16", 4},
   };
   return all;
 }

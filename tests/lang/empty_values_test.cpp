@@ -206,6 +206,8 @@ TEST(EmptyValues, Statements) {
         USE("assume_aligned", assume_aligned(Handle(Value()), 16)),
         USE("cp_async", cp_async(g.none, g.p, 16)), USE("cp_async", cp_async(g.p, g.none, 16)),
         USE("cp_async", cp_async(g.p, g.p, 16, g.none)), USE("prefetch", prefetch(g.none)),
+        USE("amx_load", amx_load(0, g.none, 64)), USE("amx_load", amx_load(0, g.p, g.none)),
+        USE("amx_store", amx_store(0, g.none, 64)), USE("amx_store", amx_store(0, g.p, g.none)),
         USE("prefetch_l1", prefetch_l1(g.none)), USE("prefetch_l2", prefetch_l2(g.none)),
         USE("scratch", scratch(0, g.none, f32)), USE("nanosleep", nanosleep(g.none)),
         USE("load_cg", (void)load(g.none, 1, Cache::cg)),

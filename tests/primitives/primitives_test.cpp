@@ -21,6 +21,12 @@ const std::map<std::string, std::string> kElsewhere{
     {"scratch", "tests/lang/language_test.cpp"},
     {"parallel_threads", "tests/lang/language_test.cpp"},
     {"prefetch", "tests/lang/language_test.cpp"},
+    {"amx_config", "tests/lang/amx_test.cpp"},
+    {"amx_release", "tests/lang/amx_test.cpp"},
+    {"amx_zero", "tests/lang/amx_test.cpp"},
+    {"amx_load", "tests/lang/amx_test.cpp"},
+    {"amx_store", "tests/lang/amx_test.cpp"},
+    {"amx_dot_bf16", "tests/lang/amx_test.cpp"},
 };
 
 const Cases& cases() {

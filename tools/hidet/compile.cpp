@@ -22,6 +22,12 @@ struct CompileOptions {
   Common common;
 };
 
+/// What today's machines have; v4 only where the compiler at hand can make it.
+std::vector<std::string> default_cpu_levels() {
+  if (backends::cpu_compiler() == backends::CpuCompiler::cc) return {"x86-64-v3"};
+  return {"x86-64-v3", "x86-64-v4", "x86-64-v4+amx"};
+}
+
 /// "cpu", "cpu:x86-64-v3,native", "cuda:sm_80,ptx" -> build targets.
 std::vector<std::string> build_targets(const std::vector<std::string>& given) {
   std::vector<std::string> out;
@@ -31,17 +37,14 @@ std::vector<std::string> build_targets(const std::vector<std::string>& given) {
     HIDET_REQUIRE(kind == "cpu" || kind == "cuda", ErrorCode::usage, "", "--target: '", t,
                   "' should be cpu[:LEVEL,...] or cuda[:ARCH,...]");
     const bool cuda = kind == "cuda";
-    const std::vector<std::string> all = cuda ? backends::default_cuda_targets()
-                                              : std::vector<std::string>{"x86-64-v3", "x86-64-v4"};
+    const std::vector<std::string> all =
+        cuda ? backends::default_cuda_targets() : default_cpu_levels();
     for (const std::string& level :
          colon == std::string::npos ? all : split(t.substr(colon + 1), ','))
       out.push_back(cuda ? backends::CudaArch::parse(level).name
                          : backends::resolve_target(level).name());
   }
-  if (!out.empty()) return out;
-  // Both levels that today's machines have; v4 only where the compiler at hand can make it.
-  if (backends::cpu_compiler() == backends::CpuCompiler::cc) return {"x86-64-v3"};
-  return {"x86-64-v3", "x86-64-v4"};
+  return out.empty() ? default_cpu_levels() : out;
 }
 
 /// One graph for the CPU targets and one for the GPU targets, as far as there are such: layouts and fusion differ.
@@ -177,7 +180,7 @@ Command add_compile(CLI::App& root) {
                   "cpu[:x86-64-v3,x86-64-v4|native] or cuda[:sm_80,sm_90a,ptx] (repeatable, both "
                   "kinds go in one "
                   "file); "
-                  "default x86-64-v3 and v4");
+                  "default x86-64-v3, v4 and v4+amx");
   app->add_option("--shapes", o->shapes, "sizes or symbols of inputs: x:1x3x224x224,ids:batchxseq");
   app->add_option("--dtype", o->dtype, "f16 or bf16: the dtype of f32 arithmetic and weights")
       ->check(CLI::IsMember({"f16", "bf16"}));
@@ -194,8 +197,10 @@ Command add_compile(CLI::App& root) {
   app->add_option("--cuda-compiler", o->cuda_compiler, "nvrtc or nvcc; default NVRTC where it is")
       ->check(CLI::IsMember({"nvrtc", "nvcc"}));
   app->add_flag("--fast-math", o->fast_math, "allow re-association of floating-point sums");
-  app->add_flag("--plain-sums", o->plain_sums,
-                "no Winograd, no Strassen: more products, a smaller rounding error");
+  app->add_flag(
+      "--plain-sums", o->plain_sums,
+      "no Winograd, no Strassen, no parts of bf16 on tile registers: sums of products as they are "
+      "defined");
   app->add_option("-j,--jobs", o->jobs, "threads of the compiler; 0: all")
       ->check(CLI::NonNegativeNumber);
   o->common.add_to(*app);

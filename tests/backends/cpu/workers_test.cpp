@@ -49,14 +49,15 @@ TEST(Workers, HaveADeepStack) {
 }
 
 TEST(CpuTarget, TextGoesBothWays) {
-  for (const char* text : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v3+avxvnni", "x86-64-v4",
-                           "x86-64-v4+vnni+bf16", "x86-64-v4+avxvnni+vbmi+vnni+bf16+fp16"})
+  for (const char* text :
+       {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v3+avxvnni", "x86-64-v4", "x86-64-v4+vnni+bf16",
+        "x86-64-v4+amx", "x86-64-v4+avxvnni+vbmi+vnni+bf16+fp16+amx"})
     EXPECT_EQ(CpuTarget::parse(text).name(), text);
   EXPECT_EQ(CpuTarget::parse("x86-64-v4+bf16+vnni+bf16").name(), "x86-64-v4+vnni+bf16");
   EXPECT_EQ(CpuTarget::parse("x86-64-v1").name(), "x86-64");
   EXPECT_EQ(CpuTarget::parse("native"), hidet::host_cpu_target());
-  for (const char* text : {"", "x86", "x86-64-v5", "x86-64-v4+", "x86-64-v4+amx", "x86-64-v3+bf16",
-                           "+vnni", "x86-64-v4 "})
+  for (const char* text : {"", "x86", "x86-64-v5", "x86-64-v4+", "x86-64-v4+amy", "x86-64-v3+bf16",
+                           "x86-64-v3+amx", "+vnni", "x86-64-v4 "})
     EXPECT_THROW(CpuTarget::parse(text), hidet::Error) << text;
 }
 

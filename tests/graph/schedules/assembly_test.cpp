@@ -118,6 +118,26 @@ TEST(TemplateAssembly, PackedMatmulAndStrassen) {
   expect_clean_loops(optimize(trace_from(ops::matmul(x, randn({768, 3072})))), {});
 }
 
+/// Tile registers: per step of K 6 products of 4 tiles, 14 loads of tiles, and vectors between them that stay in registers.
+TEST(TemplateAssembly, SplitProduct) {
+  const Tensor x = symbol({128, 768}, f32, {}, "x");
+  const FlowGraph g = optimize(trace_from(ops::matmul(x, randn({768, 3072}))));
+  const char* const target = "x86-64-v4+amx";
+  for (const std::string& text :
+       texts_of(g, {.target = target, .vector_bytes = 64, .has_tiles = true})) {
+    const std::string assembly = backends::emit_assembly(text, {.target = target});
+    const size_t begin = assembly.find("tileloadd"), end = assembly.rfind("tdpbf16ps");
+    ASSERT_NE(begin, std::string::npos);
+    std::vector<std::string> lines;
+    std::istringstream in(assembly.substr(begin, end - begin));
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    const bool frames = assembly.find("%rsp, %rbp") != std::string::npos;
+    EXPECT_EQ(spills(lines, frames, "%zmm"), 0u) << joined(lines);
+    EXPECT_GE(count(lines, "tdpbf16ps") + 1, 24u + 12u);
+    EXPECT_EQ((count(lines, "tdpbf16ps") + 1) % 36, 0u) << "two forms, or copies of both";
+  }
+}
+
 TEST(TemplateAssembly, HalvesAreWidenedInRegisters) {
   for (const auto& [t, widens] : {std::pair{f16, "vcvtph2ps"}, std::pair{bf16, "vpmovzxwd"}}) {
     const Tensor x = symbol({128, 768}, t, {}, "x");

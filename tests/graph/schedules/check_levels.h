@@ -16,7 +16,8 @@ inline Tensor weight(const Shape& shape, uint64_t seed) { return randn(shape, f3
 /// The levels that this machine runs.
 inline std::vector<std::string> levels() {
   std::vector<std::string> out{"x86-64-v3"};
-  if (CpuTarget::parse("x86-64-v4").runs_on(host_cpu_target())) out.push_back("x86-64-v4");
+  for (const char* level : {"x86-64-v4", "x86-64-v4+amx"})
+    if (CpuTarget::parse(level).runs_on(host_cpu_target())) out.push_back(level);
   return out;
 }
 
@@ -37,10 +38,10 @@ inline void expect_close(const Tensor& got, const Tensor& want, const std::strin
 
 /// `y` of `x` compiled at every level, on these inputs; the bits must not depend on the number of threads.
 inline void check_on(const Tensor& x, const Tensor& y, const std::vector<Tensor>& inputs,
-                     int kernels = -1) {
+                     int kernels = -1, const std::vector<std::string>& on = levels()) {
   const FlowGraph graph = trace_from(y, {x}), optimized = optimize(graph);
   const int threads = num_threads();
-  for (const std::string& level : levels()) {
+  for (const std::string& level : on) {
     BuildModelOptions options;
     options.targets = {level};
     graph::BuildReport report;
@@ -66,10 +67,10 @@ inline void check_on(const Tensor& x, const Tensor& y, const std::vector<Tensor>
   }
 }
 inline void check(const Tensor& x, const Tensor& y, const std::vector<Shape>& shapes,
-                  int kernels = -1) {
+                  int kernels = -1, const std::vector<std::string>& on = levels()) {
   std::vector<Tensor> inputs;
   for (const Shape& shape : shapes) inputs.push_back(randn(shape, x.dtype(), {}, 3));
-  check_on(x, y, inputs, kernels);
+  check_on(x, y, inputs, kernels, on);
 }
 
 }  // namespace hidet::test

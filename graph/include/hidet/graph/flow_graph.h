@@ -23,7 +23,7 @@ struct BuildModelOptions {
   bool fast_math = false;
   bool allow_tf32 = false;
   /// Winograd's convolutions and Strassen's products on CPUs, where they are predicted to be faster; their rounding error is larger
-  /// (docs/cpu_kernels.md, 3b and 5a).
+  /// (docs/cpu_kernels.md, 3b and 5a). And products of parts on tile registers, whose error is not larger (3c).
   bool fewer_products = true;
   std::string cuda_compiler = "";  ///< "nvrtc" or "nvcc"; empty: NVRTC where it is
   int threads = 0;                 ///< of the compiler; 0: all cores

@@ -70,7 +70,8 @@ struct FusedTask {
 struct CpuTargetInfo {
   std::string target = "x86-64-v3";  ///< as CpuTarget::parse
   int vector_bytes = 32;             ///< 64 at v4
-  bool fewer_products = true;        ///< Winograd and Strassen, at a larger rounding error
+  bool fewer_products = true;  ///< Winograd and Strassen, at a larger rounding error; parts of bf16
+  bool has_tiles = false;      ///< feature "amx"
   int lanes(DType t) const {
     return std::max(1, vector_bytes / static_cast<int>(std::max<size_t>(t.bytes(), 1)));
   }

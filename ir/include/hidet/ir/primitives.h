@@ -38,6 +38,8 @@ struct Primitive {
   const char* helper = nullptr;
   /// The device function that a call with these attrs needs beside `helper`.
   std::string (*generate)(const std::vector<int64_t>& attrs) = nullptr;
+  const char* cpu_feature =
+      nullptr;  ///< that the C text needs ("amx", as in CpuTarget); null: none
 };
 
 /// The type of a tensor map: 128 bytes that the host side makes and a kernel takes as an argument.

@@ -154,6 +154,17 @@ void prefetch_l2(const Located& pointer);
 // --- CPU
 /// This thread's scratch block number `slot` (0 to 3) of at least `bytes`, 64-byte aligned.
 Value scratch(int slot, const Located& bytes, const Type& element);
+/// Tile registers of x86 CPUs with the feature "amx": eight, numbered 0 to 7, of 16 rows of 64 bytes. A task that uses them begins with
+/// amx_config and ends with amx_release; they are the thread's own, and what they hold is lost in a parallel loop.
+void amx_config(Here at = Here::current());
+void amx_release(Here at = Here::current());
+/// Register `tile` = 0; = 16 rows of 64 bytes, `distance` bytes apart, in memory; and the way back.
+void amx_zero(int tile, Here at = Here::current());
+void amx_load(int tile, const Located& pointer, const Located& distance);
+void amx_store(int tile, const Located& pointer, const Located& distance);
+/// Register `to` (16x16 f32) += a (16x32 bf16) times b (32x16 bf16 in pairs: word [k][j] holds elements [2k][j] and [2k + 1][j]). Subnormal
+/// numbers count as 0. Sums of products of even and of odd k are rounded one by one, then added.
+void amx_dot_bf16(int to, int a, int b, Here at = Here::current());
 /// Threads that parallel loops may use, at least 1 (i64): for how work is split, which must not change what it gives.
 Value parallel_threads(Here at = Here::current());
 
