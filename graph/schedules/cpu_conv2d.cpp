@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "schedules/inverted_block.h"
+#include "schedules/split_product.h"
 
 namespace hidet::graph {
 using namespace ir;
@@ -17,6 +18,13 @@ namespace {
 
 /// Tasks that an image should have, at least, where pixels are copied (each task copies its own).
 constexpr int64_t kTasksCopied = 8;
+
+/// Products of pixels on tile registers: least pixels, input and output channels; least results of an image, since splitting the pixels and the
+/// first panels takes its time; most pixels of a block.
+constexpr int64_t kLeastTilePixels = 40, kLeastTileInputs = 96, kLeastTileOutputs = 128,
+                  kLeastTileResults = 12000, kMostTilePixels = 14 * kTileRows;
+/// Scratch memory by number; copies of pixels have the first.
+enum Slot { kPixelSlot, kPartSlot, kWorkSlot };
 
 /// Bytes that the L2 cache of a core holds beside panels.
 constexpr int64_t kNear = 1 << 20;
@@ -44,11 +52,18 @@ class Conv {
     if (copied_) window_.set_copied();
     else shape_ = shape_in_place(target, c_, n_);
     if (const int64_t panels = fused.chosen("panels", 0)) shape_ = tile_shape(target, panels);
+    if (has_parts(target)) {
+      shape_ = tile_shape(target);
+      parts_.emplace(c_);
+    }
     pixel_ = window_.pixel;
     if (!point_) row_ = row_elements();
     blocks_ = (n_ + shape_.columns() - 1) / shape_.columns();
     tiles_outside_ = w.weight_bytes(shape_.columns()) <= kSmallWeight;
-    plan(fused.chosen("pixels", tiles_outside_ || blocks_ < kTasksCopied ? kPixels : kPixelsLarge));
+    if (parts_) plan(kMostTilePixels);
+    else
+      plan(fused.chosen("pixels",
+                        tiles_outside_ || blocks_ < kTasksCopied ? kPixels : kPixelsLarge));
   }
 
   Module run() {
@@ -57,11 +72,22 @@ class Conv {
     Function launch = fused_.launch(tasks());  // first: it tells which tiles are used
     for (const PixelTile& t : used_)
       for (int64_t columns : block_widths(n_, shape_)) m.functions.push_back(tile(t, columns));
+    if (parts_) {
+      for (Function& f : parts_->functions()) m.functions.push_back(std::move(f));
+      for (int64_t columns : block_widths(n_, shape_)) m.functions.push_back(finish(columns));
+    }
     m.functions.push_back(std::move(launch));
     return m;
   }
 
  private:
+  bool has_parts(const CpuTargetInfo& target) const {
+    return SplitProduct::can(target) && point_ && window_.dtype == f32 &&
+           oh_ * ow_ >= kLeastTilePixels && c_ >= kLeastTileInputs && n_ >= kLeastTileOutputs &&
+           oh_ * ow_ * n_ >= kLeastTileResults && !fused_.chosen("panels", 0) &&
+           fused_.chosen("tiles", 1);
+  }
+
   /// Blocks and groups: flat pixels for 1 x 1, else whole output rows.
   void plan(int64_t pixels) {
     if (point_) {
@@ -84,7 +110,7 @@ class Conv {
     const int64_t wanted = fused_.chosen("tasks", copied_ ? kTasksCopied : kTasks);
     while (group_ > 1 && image_blocks_ * ((blocks_ + group_ - 1) / group_) < wanted)
       group_ = (group_ + 1) / 2;
-    few_groups_ = copied_ && !tiles_outside_;
+    few_groups_ = parts_ || (copied_ && !tiles_outside_);
     columns_outside_ = window_.weight_bytes(shape_.columns()) > 4 * image_bytes();
   }
 
@@ -218,6 +244,13 @@ class Conv {
               in, "count",
               total % block_ ? least(number(block_), number(total) - first) : number(block_));
           const Value source = declare(in, "source", x + image * number(height_ * width_ * c_));
+          if (parts_) {
+            in.push_back(parts_->run(
+                split_task(b, source, image, first, count,
+                           declare(in, "begin", first_column(group, all_groups)),
+                           declare(in, "end", first_column(group + number(1), all_groups)))));
+            return make_seq(std::move(in));
+          }
           const Value pixels =
               !copied_ ? declare(in, "pixels", source + first * number(c_))
               : point_ ? window_.gather(in, source, first, count, number(block_), shape_.lanes)
@@ -227,23 +260,88 @@ class Conv {
                       end = declare(in, "end",
                                     few_groups_ ? first_column(group + number(1), all_groups)
                                                 : least(begin + number(group_), number(blocks_)));
-          const auto columns = [&](const std::function<Stmt(const Value& column_block)>& one) {
-            return loop_from("columns", begin.expr(), end.expr(), 1, one);
-          };
-          if (tiles_outside_)
-            in.push_back(all_tiles(count, [&](const PixelTile& t, const Value& i, const Value& j) {
-              return columns(
-                  [&](const Value& c) { return run_tile(t, pixels, b, image, first, i, j, c); });
-            }));
-          else
-            in.push_back(columns([&](const Value& c) {
-              return all_tiles(count, [&](const PixelTile& t, const Value& i, const Value& j) {
-                return run_tile(t, pixels, b, image, first, i, j, c);
-              });
-            }));
+          in.push_back(column_blocks(pixels, b, image, first, count, begin, end));
           return make_seq(std::move(in));
         }));
     return make_seq(std::move(body));
+  }
+
+  Stmt column_blocks(const Value& pixels, const Value& b, const Value& image, const Value& first,
+                     const Value& count, const Value& begin, const Value& end) {
+    const auto columns = [&](const std::function<Stmt(const Value& column_block)>& one) {
+      return loop_from("columns", begin.expr(), end.expr(), 1, one);
+    };
+    if (tiles_outside_)
+      return all_tiles(count, [&](const PixelTile& t, const Value& i, const Value& j) {
+        return columns(
+            [&](const Value& c) { return run_tile(t, pixels, b, image, first, i, j, c); });
+      });
+    return columns([&](const Value& c) {
+      return all_tiles(count, [&](const PixelTile& t, const Value& i, const Value& j) {
+        return run_tile(t, pixels, b, image, first, i, j, c);
+      });
+    });
+  }
+
+  /// Pixels from `first` on of an image on tile registers. Of a strided window each is read where it is.
+  SplitTask split_task(const Value& b, const Value& source, const Value& image, const Value& first,
+                       const Value& count, const Value& begin, const Value& end) {
+    SplitTask t;
+    t.rows = count, t.begin = begin, t.end = end;
+    t.rows_slot = kPartSlot, t.work_slot = kWorkSlot;
+    t.row = [=, this](const Value& i) {
+      const Value flat = first + i;
+      if (!copied_) return source + flat * number(c_);
+      return source +
+             (flat / number(ow_) * number(sh_ * width_) + flat % number(ow_) * number(sw_)) *
+                 number(c_);
+    };
+    t.panels = [=, this](const Value& block) { return panels_of_block(b, block, n_, c_); };
+    t.finish = [=, this](const Value& block, const Value& results) {
+      std::vector<Value> args = parameter_values(fused_);
+      args.insert(args.end(), {results, count, image, first, block * number(shape_.columns())});
+      return choose_columns(n_, shape_, block,
+                            [&](int64_t columns) { return call(finish_name(columns), args); });
+    };
+    t.plain = [=, this](const Value& from, const Value& to) {
+      std::vector<Stmt> in;
+      const Value pixels =
+          copied_ ? window_.gather(in, source, first, count, number(block_), shape_.lanes)
+                  : declare(in, "pixels", source + first * number(c_));
+      in.push_back(column_blocks(pixels, b, image, first, count, from, to));
+      return make_seq(std::move(in));
+    };
+    return t;
+  }
+
+  static std::string finish_name(int64_t columns) { return "finish_" + std::to_string(columns); }
+
+  /// finish_C(parameters..., results, pixels, image, first pixel, first channel)
+  Function finish(int64_t columns) const {
+    Function f;
+    f.name = finish_name(columns);
+    f.kind = FuncKind::cpu_internal;
+    f.params = fused_.parameters();
+    const VarRef from = make_var("from", Type::pointer(Type(f32))),
+                 pixels = make_var("pixels", Type(i64)), image = make_var("image", Type(i64)),
+                 first = make_var("first", Type(i64)), channel = make_var("channel", Type(i64));
+    for (const VarRef& p : {from, pixels, image, first, channel}) f.params.push_back(p);
+    f.body = loop("i", pixels, LoopKind::serial, [&](const Value& i) {
+      std::vector<Stmt> body;
+      const Value flat = declare(body, "pixel", Value(Expr(first)) + i);
+      const std::vector<Value> at = {Value(Expr(image)), flat / number(ow_), flat % number(ow_)};
+      const Value results =
+          declare(body, "results", Value(Expr(from)) + i * number(shape_.columns()));
+      for (Stmt& s :
+           store_raw_row(results, columns, shape_.lanes, [&](const Value& c, const Value& value) {
+             std::vector<Value> indices = at;
+             indices.push_back(Value(Expr(channel)) + c);
+             return fused_.store(indices, value);
+           }))
+        body.push_back(std::move(s));
+      return make_seq(std::move(body));
+    });
+    return f;
   }
 
   // --- tiles
@@ -319,6 +417,7 @@ class Conv {
   int64_t blocks_ = 0, group_ = 0;  ///< column blocks, and of one task
   int64_t block_ = 0, image_blocks_ = 0, tile_rows_ = 1;
   std::vector<PixelTile> used_;
+  std::optional<SplitProduct> parts_;
 };
 
 bool accepts(const Task& t) {

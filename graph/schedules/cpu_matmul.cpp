@@ -389,14 +389,7 @@ class PackedMatmul {
     s.rows = t.count, s.begin = t.begin, s.end = t.end;
     s.rows_slot = kRows, s.work_slot = kHalves;
     s.row = [this, t](const Value& i) { return t.rows + i * number(k_); };
-    s.panels = [this, b](const Value& block) {
-      const int64_t panels = (n_ + kPanelColumns - 1) / kPanelColumns, panel = k_ * kPanelColumns;
-      // The last block may have one panel, which stands for both.
-      const Value stride = panels % 2 ? select(block * number(2) + number(1) < number(panels),
-                                               number(panel), number(0))
-                                      : number(panel);
-      return std::pair{b + block * number(2 * panel), stride};
-    };
+    s.panels = [this, b](const Value& block) { return panels_of_block(b, block, n_, k_); };
     s.finish = [this, t](const Value& block, const Value& results) {
       std::vector<Value> args = parameter_values(fused_);
       args.insert(args.end(),

@@ -109,6 +109,15 @@ Value largest_lane(std::vector<Stmt>& body, const VarRef& vector) {
 }
 }  // namespace
 
+std::pair<Value, Value> panels_of_block(const Value& b, const Value& block, int64_t n, int64_t k) {
+  const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns, panel = k * kPanelColumns;
+  // The last block may have one panel, which stands for both.
+  const Value stride =
+      panels % 2 ? select(block * number(2) + number(1) < number(panels), number(panel), number(0))
+                 : number(panel);
+  return {b + block * number(2 * panel), stride};
+}
+
 SplitProduct::SplitProduct(int64_t k)
     : k_(k), steps_((k + kStep - 1) / kStep), runs_((steps_ + kRunSteps - 1) / kRunSteps) {
   run_steps_ = (steps_ + runs_ - 1) / runs_;

@@ -22,6 +22,10 @@ struct SplitTask {
   int rows_slot, work_slot;  ///< scratch memory
 };
 
+/// Column block `block` of packed weights of `n` columns, as SplitTask::panels wants it; `b` is the first panel.
+std::pair<ir::Value, ir::Value> panels_of_block(const ir::Value& b, const ir::Value& block,
+                                                int64_t n, int64_t k);
+
 class SplitProduct {
  public:
   explicit SplitProduct(int64_t k);
