@@ -54,7 +54,7 @@ class Conv {
     if (const int64_t panels = fused.chosen("panels", 0)) shape_ = tile_shape(target, panels);
     if (has_parts(target)) {
       shape_ = tile_shape(target);
-      parts_.emplace(c_);
+      parts_.emplace(depth());
     }
     pixel_ = window_.pixel;
     if (!point_) row_ = row_elements();
@@ -81,9 +81,11 @@ class Conv {
   }
 
  private:
+  /// Numbers of K: all taps.
+  int64_t depth() const { return window_.r * window_.s * c_; }
   bool has_parts(const CpuTargetInfo& target) const {
-    return SplitProduct::can(target) && point_ && window_.dtype == f32 &&
-           oh_ * ow_ >= kLeastTilePixels && c_ >= kLeastTileInputs && n_ >= kLeastTileOutputs &&
+    return SplitProduct::can(target) && window_.dtype == f32 && oh_ * ow_ >= kLeastTilePixels &&
+           c_ >= kLeastTileInputs && n_ >= kLeastTileOutputs &&
            oh_ * ow_ * n_ >= kLeastTileResults && !fused_.chosen("panels", 0) &&
            fused_.chosen("tiles", 1);
   }
@@ -100,10 +102,12 @@ class Conv {
       image_blocks_ = (all + block_ - 1) / block_;
     } else {
       tile_rows_ = ow_ <= shape_.rows ? std::min(oh_, shape_.rows / ow_) : 1;
+      if (parts_) tile_rows_ = 1;
       // Of the rows that a block copies, a third at most are copied for the next one, too.
       const int64_t reach = (window_.r - 1) * window_.dh + 1;
       block_ = std::max(pixels / ow_, 2 * (reach - sh_) / sh_);
-      block_ = even_blocks(std::clamp(block_ / tile_rows_ * tile_rows_, tile_rows_, oh_));
+      block_ = std::clamp(block_ / tile_rows_ * tile_rows_, tile_rows_, oh_);
+      block_ = parts_ ? split_evenly(oh_, block_).front() : even_blocks(block_);
       image_blocks_ = (oh_ + block_ - 1) / block_;
     }
     group_ = blocks_;
@@ -251,10 +255,7 @@ class Conv {
                            declare(in, "end", first_column(group + number(1), all_groups)))));
             return make_seq(std::move(in));
           }
-          const Value pixels =
-              !copied_ ? declare(in, "pixels", source + first * number(c_))
-              : point_ ? window_.gather(in, source, first, count, number(block_), shape_.lanes)
-                       : window_.strip(in, source, first, count, number(block_), shape_.lanes);
+          const Value pixels = pixels_of_block(in, source, first, count);
           const Value begin = few_groups_ ? declare(in, "begin", first_column(group, all_groups))
                                           : group * number(group_),
                       end = declare(in, "end",
@@ -283,35 +284,68 @@ class Conv {
     });
   }
 
-  /// Pixels from `first` on of an image on tile registers. Of a strided window each is read where it is.
+  /// Pixels (of a window: rows of them) from `first` on of an image on tile registers.
   SplitTask split_task(const Value& b, const Value& source, const Value& image, const Value& first,
                        const Value& count, const Value& begin, const Value& end) {
+    const Value row_pixels = number(point_ ? 1 : ow_);
+    const Value first_pixel = first * row_pixels, pixels = count * row_pixels;
     SplitTask t;
-    t.rows = count, t.begin = begin, t.end = end;
+    t.rows = pixels, t.begin = begin, t.end = end;
     t.rows_slot = kPartSlot, t.work_slot = kWorkSlot;
-    t.row = [=, this](const Value& i) {
-      const Value flat = first + i;
-      if (!copied_) return source + flat * number(c_);
-      return source +
-             (flat / number(ow_) * number(sh_ * width_) + flat % number(ow_) * number(sw_)) *
-                 number(c_);
+    t.row = [=, this](std::vector<Stmt>& body, const Value& i) {
+      return numbers_of_pixel(body, source, first_pixel + i);
     };
-    t.panels = [=, this](const Value& block) { return panels_of_block(b, block, n_, c_); };
+    t.panels = [=, this](const Value& block) { return panels_of_block(b, block, n_, depth()); };
     t.finish = [=, this](const Value& block, const Value& results) {
       std::vector<Value> args = parameter_values(fused_);
-      args.insert(args.end(), {results, count, image, first, block * number(shape_.columns())});
+      args.insert(args.end(),
+                  {results, pixels, image, first_pixel, block * number(shape_.columns())});
       return choose_columns(n_, shape_, block,
                             [&](int64_t columns) { return call(finish_name(columns), args); });
     };
     t.plain = [=, this](const Value& from, const Value& to) {
       std::vector<Stmt> in;
-      const Value pixels =
-          copied_ ? window_.gather(in, source, first, count, number(block_), shape_.lanes)
-                  : declare(in, "pixels", source + first * number(c_));
-      in.push_back(column_blocks(pixels, b, image, first, count, from, to));
+      const Value copy = pixels_of_block(in, source, first, count);
+      in.push_back(column_blocks(copy, b, image, first, count, from, to));
       return make_seq(std::move(in));
     };
     return t;
+  }
+
+  /// What output pixel `flat` reads, one number of K after the other: where it is, or a copy of all taps with zeros around the image.
+  Value numbers_of_pixel(std::vector<Stmt>& body, const Value& source, const Value& flat) const {
+    if (!copied_) return source + flat * number(c_);
+    const Value y = declare(body, "y", flat / number(ow_)),
+                x = declare(body, "x", flat % number(ow_));
+    if (point_) return source + (y * number(sh_ * width_) + x * number(sw_)) * number(c_);
+    const Value row = declare(body, "row", scratch_floats(kPixelSlot, number(depth())));
+    body.push_back(loop("r", index(window_.r), LoopKind::serial, [&](const Value& r) {
+      std::vector<Stmt> lines;
+      const Value h =
+          declare(lines, "h", y * number(sh_) - number(window_.top) + r * number(window_.dh));
+      lines.push_back(loop("s", index(window_.s), LoopKind::serial, [&](const Value& s) {
+        std::vector<Stmt> one;
+        const Value w =
+            declare(one, "w", x * number(sw_) - number(window_.left) + s * number(window_.dw));
+        const Value to = declare(one, "to", row + (r * number(window_.s) + s) * number(c_));
+        const Value inside =
+            number(0) <= h && h < number(height_) && number(0) <= w && w < number(width_);
+        const Value from = source + (h * number(width_) + w) * number(c_);
+        one.push_back(make_stmt<If>({}, inside.expr(), copy_values(to, from, c_, shape_.lanes),
+                                    zero_values(to, c_, shape_.lanes)));
+        return make_seq(std::move(one));
+      }));
+      return make_seq(std::move(lines));
+    }));
+    return row;
+  }
+
+  /// The pixels that a block of outputs reads, in place or copied.
+  Value pixels_of_block(std::vector<Stmt>& in, const Value& source, const Value& first,
+                        const Value& count) const {
+    if (!copied_) return declare(in, "pixels", source + first * number(c_));
+    return point_ ? window_.gather(in, source, first, count, number(block_), shape_.lanes)
+                  : window_.strip(in, source, first, count, number(block_), shape_.lanes);
   }
 
   static std::string finish_name(int64_t columns) { return "finish_" + std::to_string(columns); }

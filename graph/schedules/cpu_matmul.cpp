@@ -388,7 +388,7 @@ class PackedMatmul {
     SplitTask s;
     s.rows = t.count, s.begin = t.begin, s.end = t.end;
     s.rows_slot = kRows, s.work_slot = kHalves;
-    s.row = [this, t](const Value& i) { return t.rows + i * number(k_); };
+    s.row = [this, t](std::vector<Stmt>&, const Value& i) { return t.rows + i * number(k_); };
     s.panels = [this, b](const Value& block) { return panels_of_block(b, block, n_, k_); };
     s.finish = [this, t](const Value& block, const Value& results) {
       std::vector<Value> args = parameter_values(fused_);

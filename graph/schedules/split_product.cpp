@@ -322,10 +322,10 @@ SplitProduct::Work SplitProduct::split_rows(std::vector<Stmt>& body, const Split
     const Value to =
         w.rows + (tile / number(2) * number(pair_size()) + tile % number(2) * number(kTile) +
                   i % number(kTileRows) * number(kWords));
-    const Value one =
-        declare(in, "one",
-                Value(make_call("split_row", {t.row(i).expr(), to.expr(), w.run_distance.expr()},
-                                Type(u32))));
+    const Value one = declare(
+        in, "one",
+        Value(make_call("split_row", {t.row(in, i).expr(), to.expr(), w.run_distance.expr()},
+                        Type(u32))));
     in.push_back(assign(far, larger(Value(Expr(far)), one)));
     return make_seq(std::move(in));
   }));

@@ -10,9 +10,10 @@ constexpr int64_t kTileRows = 16;
 
 /// What one thread multiplies: rows of `k` numbers with column blocks of two panels of 16 columns each.
 struct SplitTask {
-  ir::Value rows;                                    ///< how many
-  std::function<ir::Value(const ir::Value& i)> row;  ///< pointer to row i
-  ir::Value begin, end;                              ///< column blocks
+  ir::Value rows;  ///< how many
+  /// Pointer to row i, after statements that make it.
+  std::function<ir::Value(std::vector<ir::Stmt>& body, const ir::Value& i)> row;
+  ir::Value begin, end;  ///< column blocks
   /// Pointer to the first panel of a column block, and elements to its second one (0 where it has none).
   std::function<std::pair<ir::Value, ir::Value>(const ir::Value& block)> panels;
   /// What becomes of the results of a block, [rows][32].

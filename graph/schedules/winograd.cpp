@@ -164,7 +164,7 @@ class Winograd {
     const Value tiles = declare(body, "tiles", tiles_along(at_.oh) * across_);
     const WinogradCosts costs(plan_.window.c, plan_.window.n);
     const Value wins = number(costs.weights(plan_.map)) + tiles * number(costs.tile(plan_.map)) <
-                       at_.oh * at_.ow * number(costs.pixel());
+                       at_.oh * at_.ow * number(costs.pixel(false));
     const Value fewest =
         declare(strips, "fewest", (tiles + number(plan_.strip - 1)) / number(plan_.strip));
     const Value count = declare(strips, "strips",

@@ -6,7 +6,7 @@ namespace hidet::graph {
 
 /// Outputs along an axis of the algorithm that is predicted to win clearly over the direct kernel: 4, 2, or 0 for none. For an image whose
 /// size is known at run time: 4 where that wins on large ones.
-int64_t winograd_outputs(const ir::Task& convolution);
+int64_t winograd_outputs(const ir::Task& convolution, bool on_tiles = false);
 
 /// The same for a candidate, which may ask for another (parameter "winograd": 1 for the direct kernel, 2, 4), where the target allows it
 /// and the window is such.

@@ -52,18 +52,18 @@ WinogradPlan::WinogradPlan(const FusedTask& task, const CpuTargetInfo& info, int
 int64_t winograd_outputs(const FusedTask& fused, const CpuTargetInfo& target) {
   if (!target.fewer_products || !window_fits(fused.anchor)) return 0;
   const int64_t m = fused.chosen("winograd", 0);
-  return m == 0 ? winograd_outputs(fused.anchor) : m == 1 ? 0 : m;
+  return m == 0 ? winograd_outputs(fused.anchor, target.has_tiles) : m == 1 ? 0 : m;
 }
 
-int64_t winograd_outputs(const Task& t) {
+int64_t winograd_outputs(const Task& t, bool on_tiles) {
   if (!window_fits(t)) return 0;
   const VarRef &x = t.inputs[0], &y = t.outputs[0];
   const WinogradCosts costs(extent_of(x, 3), t.attrs.at("n"));
   // Sizes at run time: where large images win.
   if (!constant_shape(x, 1) || !constant_shape(y, 1))
-    return costs.tile({4}) < 16 * costs.pixel() ? 4 : 0;
+    return costs.tile({4}) < 16 * costs.pixel(false) ? 4 : 0;
   const int64_t oh = extent_of(y, 1), ow = extent_of(y, 2);
-  int64_t best = oh * ow * costs.pixel(), out = 0;
+  int64_t best = oh * ow * costs.pixel(on_tiles), out = 0;
   for (int64_t m : {4, 2}) {
     const int64_t tiles = (oh + m - 1) / m * ((ow + m - 1) / m);
     const int64_t cycles = tiles * costs.tile({m}) + costs.weights({m});

@@ -133,18 +133,106 @@ TEST_F(SplitProduct, PlainSumsAreTheSameWithoutTheRegisters) {
             optimize(trace_from(ops::matmul(x, w), {x})).build(options)(in).to_doubles());
 }
 
-/// The kernel as it is scheduled, on any machine.
-TEST(SplitProductAnywhere, Simulated) {
-  constexpr int64_t rows = 43, k = 100, columns = 70, panels = 5;
-  const Tensor x = symbol({rows, k}), w = weight({k, columns}, 1);
-  const FlowGraph g = optimize(trace_from(ops::matmul(x, w), {x}));
+std::vector<graph::PlanKernel> kernels_of(const FlowGraph& g) {
   const graph::Parts parts = graph::split(g);
   graph::KernelStore kernels({.target = kTarget, .vector_bytes = 64, .has_tiles = true});
   for (const graph::Group& group : graph::fuse(parts.run, g.output_tensors()))
     if (!group.is_view) (void)kernels.add(group);
   kernels.finish();
-  ASSERT_EQ(kernels.kernels().size(), 1u);
-  const graph::PlanKernel& kernel = kernels.kernels()[0];
+  return kernels.kernels();
+}
+/// Whether a kernel of a graph uses the registers.
+bool uses_tiles(const FlowGraph& g) {
+  const std::vector<graph::PlanKernel> all = kernels_of(g);
+  return std::any_of(all.begin(), all.end(), [](const graph::PlanKernel& k) {
+    return k.text.find("tdpbf16ps") != std::string::npos;
+  });
+}
+
+// --- convolutions
+
+Tensor symbol_of(const Shape& shape) {
+  return symbol(std::vector<DimExpr>(shape.begin(), shape.end()));
+}
+/// Read by another convolution, so that the image stays in NHWC.
+Tensor inside(const Tensor& y) {
+  return ops::conv2d(ops::relu(y), weight({8, y.shape()[1], 1, 1}, 5) * 0.1);
+}
+Tensor image_of(const Shape& shape) { return randn(shape, f32, {}, 7); }
+
+TEST_F(SplitProduct, ConvolutionsOfPoints) {
+  for (const auto& [channels, outputs, stride] :
+       {std::tuple<int64_t, int64_t, int64_t>{96, 130, 1}, {100, 256, 1}, {800, 144, 2}}) {
+    const Shape shape{2, channels, 21, 17};
+    const Tensor x = symbol_of(shape), w = weight({outputs, channels, 1, 1}, 1) * 0.05;
+    const Tensor y = ops::conv2d(x, w, {stride, stride}) + weight({1, outputs, 1, 1}, 2);
+    EXPECT_TRUE(uses_tiles(optimize(trace_from(inside(y), {x}))));
+    check(x, inside(y), {shape}, -1, kLevels);
+  }
+}
+TEST_F(SplitProduct, ConvolutionsOfWindows) {
+  struct Window {
+    int64_t h, w, kernel, stride, dilation, pad_begin, pad_end;
+  };
+  for (const Window& c : {Window{15, 13, 3, 2, 1, 1, 1}, Window{14, 14, 3, 2, 1, 0, 1},
+                          Window{12, 20, 3, 1, 2, 2, 2}, Window{11, 19, 2, 1, 1, 0, 0},
+                          Window{40, 36, 5, 2, 1, 2, 2}, Window{9, 9, 4, 1, 1, 3, 3}}) {
+    const Shape shape{2, 96, c.h, c.w};
+    const Tensor x = symbol_of(shape), w = weight({290, 96, c.kernel, c.kernel}, 1) * 0.03;
+    const Tensor y =
+        ops::conv2d(x, w, {c.stride, c.stride}, {c.pad_begin, c.pad_begin, c.pad_end, c.pad_end},
+                    {c.dilation, c.dilation});
+    EXPECT_TRUE(uses_tiles(optimize(trace_from(inside(y), {x}))));
+    check(x, inside(y), {shape}, -1, kLevels);
+  }
+}
+TEST_F(SplitProduct, ConvolutionWithNumbersThatCannotBeSplit) {
+  for (const int64_t kernel : {1, 3}) {
+    const int64_t pad = kernel / 2;
+    const Shape shape{1, 96, 16, 16};
+    const Tensor x = symbol_of(shape), w = weight({160, 96, kernel, kernel}, 1) * 0.05;
+    const auto changed = [](const Tensor& t, size_t at, float value) {
+      std::vector<float> v;
+      for (double d : t.to_doubles()) v.push_back(static_cast<float>(d));
+      v[at] = value;
+      return from_vector(v, t.shape());
+    };
+    const auto convolution = [&](const Tensor& with) {
+      return inside(ops::conv2d(x, with, {2, 2}, {pad, pad, pad, pad}));
+    };
+    const Tensor in = image_of(shape);
+    check_on(x, convolution(w), {changed(in, 5000, NAN), changed(in, 0, HUGE_VALF)}, -1, kLevels);
+    for (const float value : {HUGE_VALF, 1e30F})
+      check_on(x, convolution(changed(w, 77, value)), {in}, -1, kLevels);
+  }
+}
+
+TEST(SplitProductAnywhere, WhichConvolutionsAreSplit) {
+  const auto convolution = [](int64_t channels, int64_t outputs, int64_t side, int64_t kernel,
+                              int64_t stride) {
+    const Tensor x = symbol({1, channels, side, side});
+    const int64_t pad = kernel / 2;
+    return optimize(trace_from(inside(ops::conv2d(x, weight({outputs, channels, kernel, kernel}, 1),
+                                                  {stride, stride}, {pad, pad, pad, pad})),
+                               {x}));
+  };
+  EXPECT_TRUE(uses_tiles(convolution(256, 1024, 14, 1, 1)));
+  EXPECT_TRUE(uses_tiles(convolution(256, 512, 56, 1, 2)));
+  EXPECT_TRUE(uses_tiles(convolution(256, 256, 28, 3, 2)));
+  EXPECT_TRUE(uses_tiles(convolution(512, 512, 7, 3, 1)));
+  EXPECT_FALSE(uses_tiles(convolution(128, 128, 28, 3, 1))) << "Winograd's";
+  EXPECT_FALSE(uses_tiles(convolution(64, 256, 56, 1, 1))) << "few channels";
+  EXPECT_FALSE(uses_tiles(convolution(960, 160, 7, 1, 1))) << "few results";
+}
+
+/// The kernel as it is scheduled, on any machine.
+TEST(SplitProductAnywhere, Simulated) {
+  constexpr int64_t rows = 43, k = 100, columns = 70, panels = 5;
+  const Tensor x = symbol({rows, k}), w = weight({k, columns}, 1);
+  const FlowGraph g = optimize(trace_from(ops::matmul(x, w), {x}));
+  const std::vector<graph::PlanKernel> kernels = kernels_of(g);
+  ASSERT_EQ(kernels.size(), 1u);
+  const graph::PlanKernel& kernel = kernels[0];
   EXPECT_NE(kernel.text.find("tdpbf16ps"), std::string::npos);
 
   const std::vector<double> weights = w.to_doubles();
