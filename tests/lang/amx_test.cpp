@@ -113,12 +113,13 @@ TEST(TileRegisters, ProductsToTheBit) {
     const Words a = random_words(random, round % 2), b = random_words(random, round % 2);
     Words start = random_words(random, true);
     const Words left = expected_sums(start, a, b), right = expected_sums(Words(256, 0), b, a);
-    const Tensor out = zeros({512}, i32);
-    m.simulate("launch", tensor_of(start), tensor_of(a), tensor_of(b), out);
+    const Tensor out = zeros({512}, i32), sums = tensor_of(start), x = tensor_of(a),
+                 y = tensor_of(b);
+    m.simulate("launch", sums, x, y, out);
     expect_words(out, left, right, "in the simulator");
     if (!built) continue;
     const Tensor compiled = zeros({512}, i32);
-    const std::vector<CallArg> args{tensor_of(start), tensor_of(a), tensor_of(b), compiled};
+    const std::vector<CallArg> args{sums, x, y, compiled};
     built->call(args);
     expect_words(compiled, left, right, "on the CPU");
   }
